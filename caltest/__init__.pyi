@@ -38,6 +38,7 @@ from .hypothesis_tests._calibration import calibration_test as calibration_test
 from .hypothesis_tests._calibration_report import calibration_report as calibration_report
 from .hypothesis_tests._calibration_table import calibration_table as calibration_table
 from .hypothesis_tests._cross_validation import cross_val_calibration as cross_val_calibration
+from .hypothesis_tests._detectable_error import detectable_error as detectable_error
 from .hypothesis_tests._equivalence import equivalence_test as equivalence_test
 from .hypothesis_tests._gce_table import gce_table as gce_table
 from .hypothesis_tests._subgroups import subgroup_tests as subgroup_tests

@@ -31,10 +31,10 @@ NO_DECISIONS = {
     ): "which interval excludes a frequency?",
     ("estimation/curves/_bars.py", "tail(end) >= alpha"): "is the end of the range in the interval?",
     ("estimation/curves/_bars.py", "tail(middle) >= alpha"): "is a frequency in the interval?",
+    ("hypothesis_tests/_power_curve.py", "power <= alpha"): "a power that the level reaches by itself is refused",
     ("resampling/engine/_pvalues.py", "smallest * n < 1.5"): "do the draws allow one p-value or more?",
     ("results/_test_result.py", "self.pvalue * (self.n_resamples + 1) <= len(self.folds) + 0.5"): "and by fold?",
     ("results/_test_result.py", "self.pvalue * (self.n_resamples + 1) > 1.5"): "the smallest possible one?",
-    ("simulation/studies/_sample_size.py", "power <= alpha"): "a power that the level reaches by itself is refused",
     ("statistics/_squared_l2_distribution.py", "self.evidence > alpha"): "is there a crossing to search for?",
 }
 """Comparisons of other kinds, each with what it asks."""

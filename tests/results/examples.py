@@ -93,6 +93,8 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     estimation.L2Interval: lambda: ct.l2_interval(*problem()),
     estimation.BootstrapInterval: lambda: ct.bootstrap_interval(*problem(), n_resamples=99, rng=0),
     estimation.NoiseFloor: lambda: ct.noise_floor(problem()[1], n_resamples=99, rng=0),
+    hypothesis_tests.DetectableError: lambda: ct.detectable_error(problem()[1], n_resamples=99, rng=0),
+    hypothesis_tests.SmallestError: lambda: ct.detectable_error(problem()[1], n_resamples=99, rng=0).errors[0],
     estimation.HistogramRegression: lambda: ct.histogram_regression(*problem()),
     estimation.ReliabilityCurve: lambda: ct.reliability_curve(*two_classes()),
     estimation.CellTests: lambda: ct.reliability_curve(*two_classes()).cell_tests(),

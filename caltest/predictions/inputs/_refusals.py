@@ -26,6 +26,12 @@ _DESIGN = {
     "sample_weight": "calibration_test, calibration_error and reliability_curve",
     "groups": "calibration_test, reliability_curve and rejection_curve",
 }
+_OF_FUNCTION = {
+    ("detectable_error", "groups"): "predictions do not tell how alike the labels of a group are. Without it all "
+    "labels are independent; with `n_samples`, the number of groups, those of a group are all the same. The answer "
+    "lies between the two",
+}
+"""Why a function does not take weights or groups, where there is something to do about it."""
 
 
 def refuse(msg: str, error: type[Exception] = ValueError) -> NoReturn:
@@ -53,5 +59,7 @@ def refuse_other_names(function: str, given: Mapping[str, Any], parameters: Coll
         answer = next((text for ours, text in _ANSWERS.get(name, ()) if ours in parameters), None)
         if answer is not None:
             refuse(f"{function}() has no `{name}`; use {answer.format(value=value)}.", TypeError)
+        if (function, name) in _OF_FUNCTION:
+            refuse(f"{function}() takes no `{name}`: {_OF_FUNCTION[function, name]}.", TypeError)
         if name in _DESIGN:
             refuse(f"{function}() takes no `{name}`; {_DESIGN[name]} do.", TypeError)

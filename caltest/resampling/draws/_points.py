@@ -132,10 +132,11 @@ class Points:
         return labels
 
     def departures(self, labels: NDArray[Any]) -> Departures:
-        """Return given labels ``(n_samples,)`` as one replicate."""
-        row = np.flatnonzero(labels != self.usual)
-        entry = (row << self.shift) | labels[row]
-        return Departures(entry.astype(np.uint32), np.array([0, len(row)]))
+        """Return given labels ``(n_replicates, n_samples)``."""
+        replicate, row = np.nonzero(labels != self.usual)
+        entry = (row << self.shift) | labels[replicate, row]
+        number = np.bincount(replicate, minlength=len(labels))
+        return Departures(entry.astype(np.uint32), np.concatenate([[0], np.cumsum(number)]))
 
 
 def usual_labels(sample: Sample) -> Integers:

@@ -210,8 +210,8 @@ class Tally:
         return found | self._paths.by_summary(values)
 
     def of_labels(self, labels: NDArray[Any]) -> dict[Wanted, Any]:
-        """Return every summary of given labels ``(n_samples,)``, as if they were drawn."""
-        return self.read([self.points.departures(labels)], 1)
+        """Return every summary of given labels ``(n_replicates, n_samples)``, as if they were drawn."""
+        return self.read([self.points.departures(labels)], len(labels))
 
     def _counters_of_entries(self) -> Iterator[Listed]:
         for (view, summary), start in zip(self._counted, self._ends[:-1], strict=True):

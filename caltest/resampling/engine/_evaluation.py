@@ -78,15 +78,20 @@ class Evaluation:
         return self._split(draws.map(self._evaluate, workers, progress))
 
     def observed(self) -> list[Floats]:
-        """Return the components ``(n_components,)`` of every question on the observed labels.
+        """Return the components ``(n_components,)`` of every question on the observed labels."""
+        return self.of_labels(self._base.outcome)
+
+    def of_labels(self, labels: NDArray[Any]) -> list[Floats]:
+        """Return the components ``(n_components, ...)`` of every question on labels ``(..., n_samples)`` of the base.
 
         They are computed as those of the draws are, so that they equal those of a draw with the same labels.
         """
-        counted = {} if self._tally is None else self._tally.of_labels(self._base.outcome)
+        shape, many = labels.shape[:-1], np.atleast_2d(labels)
+        counted = {} if self._tally is None else self._tally.of_labels(many)
         return [
-            components(question.statistic, question.sample, question.sample.outcome)
+            components(question.statistic, question.sample, question.view.outcomes(many).reshape(*shape, -1))
             if known is None
-            else _of_summaries(question, known, counted, 1)[:, 0]
+            else _of_summaries(question, known, counted, len(many)).reshape(-1, *shape)
             for question, known in zip(self._questions, self._known, strict=True)
         ]
 

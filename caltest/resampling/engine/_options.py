@@ -64,6 +64,10 @@ class CrossValidationOptions(LensOption, RegionOption, AlphaOption, WorkOptions,
     """What tests take that make their predictions themselves."""
 
 
+class DetectionOptions(DrawOption, AlphaOption, WorkOptions, total=False):
+    """What is asked of a test that has no labels."""
+
+
 class TestOptions(LensOption, DataOptions, DrawOption, AlphaOption, WorkOptions, total=False):
     """What all tests take."""
 

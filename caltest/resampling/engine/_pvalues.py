@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from caltest.predictions._arrays import Floats
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, TIE_TOLERANCE, Distribution
+from caltest.results._decision import rejects
 
 _LARGEST_CODE = 2**62
 
@@ -96,6 +98,71 @@ def combine_pvalues(pvalues: Floats) -> Floats:
     combined = np.empty(n)
     combined[order] = np.repeat(ends / n, np.diff(ends, prepend=0))
     return combined
+
+
+@dataclass(frozen=True, eq=False)
+class RankedDraws:
+    """Draws of a test, among which further data sets are ranked one by one, as its observed data set is.
+
+    A draw counts itself in its rank, and so does a data set, which is one more than the draws.
+
+    Attributes
+    ----------
+    null : array of shape (n_components, n_resamples)
+        The components of the draws, in the order of ``smallest``.
+    ranks : array of shape (n_components, n_resamples)
+        The rank of each among the draws: the number of draws that are at least as large.
+    smallest : array of shape (n_resamples,)
+        The smallest rank of each draw, increasing.
+    """
+
+    null: Floats
+    ranks: Integers
+    smallest: Integers
+
+    @classmethod
+    def of(cls, null: Floats) -> RankedDraws:
+        """Return the draws with components ``(n_components, n_resamples)``."""
+        ranks = np.rint(tail_pvalues(null) * null.shape[1]).astype(np.int64)
+        order = np.argsort(ranks.min(axis=0), kind="stable")
+        return cls(null[:, order], ranks[:, order], ranks.min(axis=0)[order])
+
+    @cached_property
+    def _ordered(self) -> tuple[Floats, Floats]:
+        """The components, each increasing, and the difference up to which values of each are ties."""
+        ordered = np.sort(self.null, axis=1)
+        return ordered, TIE_TOLERANCE * np.abs(np.where(np.isfinite(ordered), ordered, 0.0)).max(axis=1, keepdims=True)
+
+    def rejected(self, values: Floats, alpha: float) -> NDArray[np.bool_]:
+        """Return which data sets with components ``(n_components, n_data_sets)`` are rejected.
+
+        Most are decided by their smallest p-value; ties of it are broken as by `combine_pvalues`.
+        """
+        ordered, slack = self._ordered
+        n = ordered.shape[1]
+        pairs = zip(ordered, values - slack, strict=True)
+        ranks = 1 + n - np.stack([np.searchsorted(row, some, side="left") for row, some in pairs])
+        # The data set may add 1 to the rank of a draw.
+        first = np.searchsorted(self.smallest, ranks.min(axis=0) - 2, side="right")
+        last = np.searchsorted(self.smallest, ranks.min(axis=0), side="right")
+        rejected: NDArray[np.bool_] = rejects((1 + last) / (n + 1), alpha)
+        open_ = np.flatnonzero(~rejected & rejects((1 + first) / (n + 1), alpha))
+        _, one, which = np.unique(values[:, open_], axis=1, return_index=True, return_inverse=True)
+        tied = [slice(first[j], last[j]) for j in open_[one]]
+        counts = [
+            part.start + self._no_higher(values[:, j], ranks[:, j], part)
+            for j, part in zip(open_[one], tied, strict=True)
+        ]
+        rejected[open_] = rejects((1 + np.array(counts, dtype=np.int64)) / (n + 1), alpha)[which.ravel()]
+        return rejected
+
+    def _no_higher(self, value: Floats, rank: Integers, part: slice) -> int:
+        """Return how many of some draws have ranks no higher than a data set, in lexicographic order."""
+        _, slack = self._ordered
+        pooled = np.sort(self.ranks[:, part] + (value[:, None] >= self.null[:, part] - slack), axis=0)
+        difference = pooled - np.sort(rank)[:, None]
+        decisive = (difference != 0).argmax(axis=0)
+        return int((np.take_along_axis(difference, decisive[None], axis=0) <= 0).sum())
 
 
 @dataclass(frozen=True)

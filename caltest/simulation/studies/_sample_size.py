@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.hypothesis_tests._power_curve import PowerCurve, validate_power
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import refuse_if, validate_count, validate_level, validate_rng
+from caltest.predictions.inputs._validation import validate_count, validate_level, validate_rng
 from caltest.results import ConfidenceInterval, Result
 from caltest.results._description import Description, percent
 from caltest.results._naming import describe
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _SEARCH_REPLICATES = 100
 _ROUNDS, _STEP = 4, 2.0
 _AROUND = (0.8, 1.0, 1.25)
-_WINDOWS = (1.6, 2.5, 6.3, math.inf)  # sizes this near the answer, as a factor, determine it
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -180,9 +179,9 @@ def sample_size(
     """
     import pandas as pd
 
-    given = {"power": power, "alpha": alpha, "confidence_level": confidence_level}
-    power, alpha, confidence_level = (validate_level(value, name) for name, value in given.items())
-    refuse_if(power <= alpha, f"`power` must be larger than `alpha` {alpha:g}, got {power:g}.")
+    given = {"alpha": alpha, "confidence_level": confidence_level}
+    alpha, confidence_level = (validate_level(value, name) for name, value in given.items())
+    power = validate_power(power, alpha)
     limits = increasing_pair(n_range, "n_range", "hold two increasing sizes", validate_count)
     total = validate_count(n_replicates, "n_replicates", 2 * _ROUNDS * len(_AROUND))
     generator, progress = validate_rng(options.pop("rng")), options.pop("progress")
@@ -208,14 +207,14 @@ def sample_size(
         for done in range(_ROUNDS):
             report(done, _ROUNDS)
             if len(tried) > 1:  # few data sets may determine the slope badly: no step is large
-                step = np.clip(_Fit.near(n, tried, power).n_samples, n / _STEP, n * _STEP)
+                step = np.clip(_power_curve(n, tried, power).place ** 2, n / _STEP, n * _STEP)
                 n = float(np.clip(step, *limits))
             around = sorted({int(np.clip(round(n * factor), *limits)) for factor in _AROUND})
             tried += reject(around, -(-total // (_ROUNDS * len(around))))
         report(_ROUNDS, _ROUNDS)
-    fit = _Fit.near(n, tried, power)
-    low, high = fit.interval(confidence_level)
-    low, n, high = (float(np.clip(value, *limits)) for value in (low, fit.n_samples, high))
+    curve = _power_curve(n, tried, power)
+    low, high = curve.interval(confidence_level)
+    low, n, high = (float(np.clip(root**2, *limits)) for root in (low, curve.place, high))
     rates = pd.DataFrame(tried, columns=["n_samples", "rejections", "n_replicates"])
     rates = rates.groupby("n_samples", as_index=False).sum()
     rates["rate"] = rates["rejections"] / rates["n_replicates"]
@@ -250,52 +249,6 @@ def _search(reject: Any, power: float, limits: tuple[int, int]) -> list[tuple[in
         n = min(2 * n, limits[1])
 
 
-@dataclass(frozen=True)
-class _Fit:
-    """Probit regression of rejection on the root of the size, and where it reaches the power."""
-
-    coefficients: NDArray[np.float64]
-    covariance: NDArray[np.float64]
-    target: float
-    centre: float
-
-    @classmethod
-    def near(cls, n: float, tried: list[tuple[int, int, int]], power: float) -> _Fit:
-        """Fit to the sizes near n, or to more of them if these do not determine the slope."""
-        import statsmodels.api as sm
-        from scipy.special import ndtri
-
-        counts = np.array(tried, dtype=np.float64)
-        for factor in _WINDOWS:
-            size, rejected, total = counts[np.abs(np.log(counts[:, 0] / n)) <= math.log(factor) + 1e-9].T
-            if len(np.unique(size)) > 1 and 0 < rejected.sum() < total.sum():
-                break
-        # Half a data set on either side keeps the fit finite where all results are the same.
-        weight = np.concatenate([rejected, total - rejected]) + 0.5 / len(size)
-        outcome = np.repeat([1.0, 0.0], len(size))
-        root = sm.add_constant(np.tile(np.sqrt(size), 2), has_constant="add")
-        family = sm.families.Binomial(sm.families.links.Probit())
-        found = sm.GLM(outcome, root, family=family, freq_weights=weight).fit()
-        return cls(
-            np.asarray(found.params), np.asarray(found.cov_params()), float(ndtri(power)), float(root[:, 1].mean())
-        )
-
-    @property
-    def n_samples(self) -> float:
-        """Size at which the fit reaches the power; 0 or infinity where the fitted power does not increase."""
-        a, b = self.coefficients
-        if b <= 0:
-            return 0.0 if a + b * self.centre >= self.target else math.inf
-        return max((self.target - a) / b, 0.0) ** 2
-
-    def interval(self, confidence_level: float) -> tuple[float, float]:
-        r"""Return the sizes :math:`x^2` with :math:`(a + b x - z)^2 \le c^2 \mathrm{Var}(a + b x)` (Fieller)."""
-        from scipy.special import ndtri
-
-        (a, b), v = self.coefficients, ndtri((1 + confidence_level) / 2) ** 2 * self.covariance
-        square, half, constant = b**2 - v[1, 1], b * (a - self.target) - v[0, 1], (a - self.target) ** 2 - v[0, 0]
-        if square <= 0 or b <= 0:  # the slope may be 0: no end is known
-            return 0.0, math.inf
-        reach = math.sqrt(max(half**2 - square * constant, 0.0))
-        low, high = (-half - reach) / square, (-half + reach) / square
-        return max(low, 0.0) ** 2, max(high, 0.0) ** 2
+def _power_curve(n: float, tried: list[tuple[int, int, int]], power: float) -> PowerCurve:
+    """Return the power as a curve of the root of the size, near a size."""
+    return PowerCurve.near(math.sqrt(n), [(math.sqrt(size), rejected, sets) for size, rejected, sets in tried], power)

@@ -6,6 +6,7 @@ import pytest
 from caltest.predictions._sample import make_sample
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.resampling.engine._pvalues import (
+    RankedDraws,
     combine_pvalues,
     global_pvalue,
     rank_pvalues,
@@ -13,6 +14,7 @@ from caltest.resampling.engine._pvalues import (
     tail_pvalue,
     tail_pvalues,
 )
+from caltest.results._decision import rejects
 from tests.reference import naive
 
 POSSIBLE = make_sample([0, 1], [0.25, 0.75])
@@ -106,3 +108,24 @@ def test_the_smallest_pvalue_is_that_of_the_most_extreme_draws():
     assert smallest_pvalue([single], 999) == 0.001
     assert smallest_pvalue([shared, shared], 3) == 0.5
     assert smallest_pvalue([shared, single], 3) == 0.25
+
+
+# Data sets that are not among the draws.
+
+
+def test_further_data_sets_are_rejected_as_observed_ones():
+    rng = np.random.default_rng(0)
+    for n_components, levels in [(1, 3), (1, 10**9), (2, 2), (3, 4), (3, 12), (3, 10**9), (6, 10**9)]:
+        null, values = (rng.integers(levels, size=(n_components, n)) / 7 for n in (99, 300))
+        values *= 1 + 1e-14 * rng.normal(size=values.shape)
+        expected = np.array([rank_pvalues(POSSIBLE, value, null)[1][0] for value in values.T])
+        for alpha in (0.01, 0.05, 0.1, 0.3, 0.5, 0.8):
+            found = RankedDraws.of(null).rejected(values, alpha)
+            np.testing.assert_array_equal(found, rejects(expected, alpha), err_msg=f"{n_components}, {levels}, {alpha}")
+
+
+def test_a_further_data_set_counts_itself():
+    draws = RankedDraws.of(np.array([[1.0, 2.0, 3.0]]))
+    values = np.array([[4.0, 3.0, 2.5, 0.0, -np.inf]])  # p-values 0.25, 0.5, 0.5, 1, 1
+    for alpha, expected in ((0.24, 0), (0.25, 1), (0.49, 1), (0.5, 3), (0.99, 3)):
+        assert draws.rejected(values, alpha).tolist() == [True] * expected + [False] * (5 - expected), alpha

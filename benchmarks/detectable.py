@@ -1,0 +1,164 @@
+"""The smallest detectable error: how often the default test finds an error of the size that `detectable_error` returns.
+
+``python benchmarks/detectable.py`` writes ``docs/data/detectable.csv`` and the table of
+``docs/how-many-observations.md``, in about ten minutes on one core. ``--page`` writes the table from the data that is
+there, ``--data-sets`` sets how many data sets are drawn for each error.
+
+Nothing is shared with the search: the true probabilities are computed here, and each data set is tested by
+`calibration_test` with its own draws.
+"""
+
+import argparse
+import io
+import os
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+if __name__ == "__main__":
+    sys.path[0] = str(ROOT)  # this checkout, whatever is installed
+    for library in ("OPENBLAS", "MKL", "OMP", "VECLIB_MAXIMUM"):  # one thread each
+        os.environ[f"{library}_NUM_THREADS"] = "1"
+
+import numpy as np  # noqa: E402
+import pandas as pd  # noqa: E402
+
+import caltest  # noqa: E402
+from benchmarks.machine import commit  # noqa: E402
+from benchmarks.markdown import table  # noqa: E402
+
+SEED = 20261126
+N_RESAMPLES = 999
+DATA_SETS = 400
+
+
+class Row(NamedTuple):
+    """A rejection rate at a size."""
+
+    predictions: str
+    n_samples: int
+    kind: str
+    family: str
+    size: float
+    points: float
+    factor: float
+    rate: float
+    data_sets: int
+    seconds: float
+
+
+def risks(mean: float, spread: float, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return probabilities of an event whose logits are normal."""
+    return 1 / (1 + np.exp(-rng.normal(mean, spread, n)))
+
+
+def of_network(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return some of the bundled predictions."""
+    prob = caltest.datasets.load_cifar10_vgg16()[1]
+    return np.asarray(prob[rng.permutation(len(prob))[:n]], dtype=np.float64)
+
+
+DESIGNS = {
+    ("risks around 20 %", 200): lambda n, rng: risks(-1.6, 1.2, n, rng),
+    ("risks around 20 %", 2_000): lambda n, rng: risks(-1.6, 1.2, n, rng),
+    ("risks around 20 %", 10_000): lambda n, rng: risks(-1.6, 1.2, n, rng),
+    ("risks around 1 %", 5_000): lambda n, rng: risks(-5.1, 1, n, rng),
+    ("sharp, around 50 %", 1_000): lambda n, rng: risks(0, 4, n, rng),
+    ("three different risks", 200): lambda n, rng: rng.choice([0.1, 0.3, 0.6], n),
+    ("ten classes, Dirichlet(0.5)", 2_000): lambda n, rng: rng.dirichlet(np.full(10, 0.5), n),
+    ("ten classes, Dirichlet(0.5)", 10_000): lambda n, rng: rng.dirichlet(np.full(10, 0.5), n),
+    ("ten classes, sharp network", 2_000): of_network,
+}
+
+
+def simulate(true_prob: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return a label for each observation."""
+    return (np.cumsum(true_prob, axis=1)[:, :-1] < rng.random((len(true_prob), 1))).sum(axis=1)
+
+
+def true_probability(prob: np.ndarray, family: str, size: float) -> np.ndarray:
+    """Return the true probabilities ``(n_samples, n_classes)`` of predictions with an error."""
+    from scipy.optimize import brentq
+
+    log_prob = np.log(prob)
+    if family == "temperature":
+        odds = np.exp(log_prob / size)
+    elif family == "shift":
+        column = 1 if prob.shape[1] == 2 else prob.mean(axis=0).argmax()
+        odds = prob * np.where(np.arange(prob.shape[1]) == column, np.exp(size), 1.0)
+    else:
+        logit = size * (log_prob[:, 1] - log_prob[:, 0])
+        constant = brentq(lambda a: (1 / (1 + np.exp(-a - logit))).sum() - prob[:, 1].sum(), -50, 50, xtol=1e-12)
+        odds = np.exp(np.column_stack([np.zeros(len(prob)), constant + logit]))
+    return odds / odds.sum(axis=1, keepdims=True)
+
+
+def measure(name: str, n: int, count: int) -> Iterator[Row]:
+    """Yield the rejection rate of each kind of error at its smallest detectable size."""
+    rng = np.random.default_rng([SEED, n, *name.encode()])
+    prob = DESIGNS[name, n](n, rng)
+    prob = np.column_stack([1 - prob, prob]) if prob.ndim == 1 else prob
+    caltest.detectable_error(prob, n_resamples=99)  # may compile
+    start = time.perf_counter()
+    found = caltest.detectable_error(prob, rng=rng)
+    seconds = time.perf_counter() - start
+    for error in found.errors:
+        true_prob = true_probability(prob, error.family, error.size)
+        options = {"n_resamples": N_RESAMPLES, "rng": rng}
+        tests = (caltest.calibration_test(simulate(true_prob, rng), prob, **options) for _ in range(count))
+        rate = sum(test.rejected for test in tests) / count
+        size = error.size, error.points, error.factor
+        yield Row(name, n, error.kind, error.family, *size, rate, count, seconds)
+
+
+def rates_table(frame: pd.DataFrame) -> str:
+    """Return the table of the page."""
+    lines = []
+    for (name, n), group in frame.groupby(["predictions", "n_samples"], sort=False):
+        numbers = zip(group["size"], group["points"], group["rate"], strict=True)
+        cells = [f"{size:.2f}: {points:.2g} points, **{rate:.3f}**" for size, points, rate in numbers]
+        lines.append((name, f"{n:,}", *cells, f"{group['seconds'].iloc[0]:.2f} s"))
+    head = ("predictions", "observations", "too low", "too high", "too extreme", "not extreme enough", "time")
+    return table(head, lines)
+
+
+BEGIN, END = "<!-- made by benchmarks/detectable.py -->\n", "<!-- end -->\n"
+
+
+def read(text: str) -> pd.DataFrame:
+    """Return the rows of the data file."""
+    return pd.read_csv(io.StringIO(text), comment="#")
+
+
+def with_table(text: str, frame: pd.DataFrame) -> str:
+    """Return the text of the page with its table made from the data."""
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n{rates_table(frame)}\n{END}{rest.partition(END)[2]}"
+
+
+def main() -> None:
+    """Measure, and write data and table."""
+    parser = argparse.ArgumentParser(description="Power at the smallest detectable error.")
+    parser.add_argument("--data-sets", type=int, default=DATA_SETS, help="data sets per error (default: %(default)s)")
+    parser.add_argument("--page", action="store_true", help="measure nothing: write the table from the data")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of data and page")
+    asked = parser.parse_args()
+    data, page = asked.docs / "data" / "detectable.csv", asked.docs / "how-many-observations.md"
+    if not asked.page:
+        measured = commit()
+        rows = []
+        for name, n in DESIGNS:
+            rows += measure(name, n, asked.data_sets)
+            print(*rows[-4:], sep="\n", flush=True)
+        about = f"# seed: {SEED}; commit: {measured}; date: {datetime.now(UTC):%Y-%m-%d}; resamples: {N_RESAMPLES}\n"
+        data.write_text(about + pd.DataFrame(rows).to_csv(index=False, float_format="%.5g"))
+    page.write_text(with_table(page.read_text(), read(data.read_text())))
+    print(f"written: {data}, {page}")
+
+
+if __name__ == "__main__":
+    main()
