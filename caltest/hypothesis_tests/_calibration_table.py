@@ -54,10 +54,9 @@ def calibration_table(
     ----------
     lenses : sequence of lenses, optional
         By default the whole prediction, if the statistic can judge it, the confidence, and every class against the
-        rest; the classes of a two-class problem are left out, because they are tested already. If there are more than
-        100 classes, and Holm's correction would leave no test a chance to reject with this number of draws, only the 20
-        classes (or fewer) with the most expected events are tested, and a note says so. Predictions choose them, not
-        labels.
+        rest; for two classes the event alone. If there are more than 100 classes, and Holm's correction would leave no
+        test a chance to reject with this number of draws, only the 20 classes (or fewer) with the most expected events
+        are tested, and a note says so. Predictions choose them, not labels.
     statistic : Statistic or str, optional
         ``Omnibus()`` by default.
     region : callable, optional
@@ -162,8 +161,11 @@ def _chosen_lenses(
     """Return the lenses, and notes on classes that are left out with this number of draws."""
     if lenses is None:
         n_classes = prob.shape[1]
-        whole: list[LensLike] = list(dict.fromkeys([default_lens(statistic, n_classes), Confidence()]))
-        chosen = whole + [ClassWise(k) for k in range(n_classes if n_classes > 2 else 0)]
+        usual: LensLike = default_lens(statistic, n_classes)
+        if n_classes == 2:  # the confidence would be nearly the same test, and Holm would double p for nothing
+            return [usual], []
+        whole: list[LensLike] = list(dict.fromkeys([usual, Confidence()]))
+        chosen = whole + [ClassWise(k) for k in range(n_classes)]
         if n_classes > _MANY_CLASSES and few_draws_notes(len(chosen), n_resamples, alpha):
             some = _frequent_classes(prob, most_tests(n_resamples, alpha) - len(whole))
             return whole + [ClassWise(k) for k in some], [_left_out(len(chosen), whole, some, n_resamples, alpha)]

@@ -256,7 +256,7 @@ def _about_model(table: CalibrationTable, report: CalibrationReport, model: _Mod
     if table[0].n_outcomes == 3:
         found = simplex_diagram(model.y_true, model.y_prob, alpha=table.alpha, rng=0, **model.design)
         yield _part_of("Which classes are confused?", found, [triangle(found)])
-    yield _part_of("Tests through several lenses", table)
+    yield _part_of("Tests through several lenses" if len(table) > 1 else "Test of the event", table)
     yield _part_of("Tests by several statistics", report)
     # Dependence within groups does not change the decomposition of the Brier score.
     independent = {key: value for key, value in model.design.items() if key != "groups"}

@@ -146,7 +146,7 @@ def test_three_groups_cannot_decide(three_sites, run, answer):
     code, out, _ = run("test", three_sites, "--groups", "site", *FAST)
     assert code == 0
     text = " ".join(out.split())
-    assert "These data cannot decide: with 3 groups no global p-value below 0.25 is possible, and the level is" in text
+    assert "These data cannot decide: with 3 groups no p-value below 0.25 is possible, and the level is" in text
     assert "not rejected" not in text
     assert "use `subgroup_tests`" not in text
     assert run("test", three_sites, "--groups", "site", "--exit-code", *FAST)[0] == 3

@@ -46,7 +46,12 @@ def test_default_lenses(problem):
     assert [test.lens for test in table] == [ct.Canonical(), ct.Confidence(), *map(ct.ClassWise, range(4))]
     assert table.labels[:3] == ("whole prediction", "confidence", "class 0 against the rest")
     two = ct.calibration_table(y_true == 0, y_prob[:, 0], n_resamples=119, rng=0)
-    assert [test.lens for test in two] == [ct.Canonical(), ct.Confidence()]
+    assert [test.lens for test in two] == [ct.Canonical()]
+    assert (
+        two.pvalue_adjusted.tolist()
+        == [two.pvalue]
+        == [ct.calibration_test(y_true == 0, y_prob[:, 0], n_resamples=119, rng=0).pvalue]
+    )
     # A statistic of one probability cannot judge the whole prediction of four classes.
     ks = ct.calibration_table(y_true, y_prob, statistic=ct.KS(), n_resamples=119, rng=0)
     assert [test.lens for test in ks] == [ct.Confidence(), *map(ct.ClassWise, range(4))]
@@ -472,7 +477,8 @@ def test_of_many_lenses_those_with_the_smallest_pvalues_are_printed():
 def test_a_table_of_few_groups_cannot_decide():
     rng = np.random.default_rng(0)
     y_true, y_prob, group = (rng.random(240) < 0.24).astype(int), np.full(240, 0.9), np.arange(240) % 3
-    table = ct.calibration_table(y_true, y_prob, groups=group, rng=0)
+    lenses = [ct.Canonical(), ct.Confidence()]
+    table = ct.calibration_table(y_true, y_prob, lenses=lenses, groups=group, rng=0)
     assert (table.pvalue, table.smallest_possible_pvalue, table.decision) == (0.25, 0.25, "undecidable")
     assert table.decisions == ("undecidable", "undecidable")
     assert table.conclusion == (
@@ -488,7 +494,8 @@ def test_six_groups_decide_together_and_no_single_row_can():
     """The smallest p-value of 6 groups is 1/32, which Holm's correction doubles."""
     rng = np.random.default_rng(0)
     y_true, y_prob, group = (rng.random(240) < 0.24).astype(int), np.full(240, 0.9), np.arange(240) % 6
-    table = ct.calibration_table(y_true, y_prob, groups=group, rng=0)
+    lenses = [ct.Canonical(), ct.Confidence()]
+    table = ct.calibration_table(y_true, y_prob, lenses=lenses, groups=group, rng=0)
     assert (table.pvalue, table.decision) == (2**-5, "rejected")
     assert table.decisions == ("undecidable", "undecidable")
     assert "None of the 2 single tests can reject" in table.conclusion

@@ -215,5 +215,5 @@ def test_a_page_of_few_groups_cannot_decide(tmp_path):
     text = " ".join(
         read(write_page(y_true, np.full(240, 0.9), tmp_path / "few.html", groups=group, **FEW)).texts["main"][0].split()
     )
-    assert text.startswith("Verdict These data cannot decide: with 3 groups no global p-value below 0.25 is possible")
+    assert text.startswith("Verdict These data cannot decide: with 3 groups no p-value below 0.25 is possible")
     assert "is not rejected" not in text
