@@ -4,8 +4,8 @@
 ``docs/how-many-observations.md``, in about ten minutes on one core. ``--page`` writes the table from the data that is
 there, ``--data-sets`` sets how many data sets are drawn for each error.
 
-Nothing is shared with the search: the true probabilities are computed here, and each data set is tested by
-`calibration_test` with its own draws.
+The true probabilities are computed here, and the draws are new ones: data sets of the same predictions are ranked among
+the same 9,999 draws, each by itself, which gives the p-values of `calibration_test` with these draws.
 """
 
 import argparse
@@ -30,10 +30,17 @@ import pandas as pd  # noqa: E402
 import caltest  # noqa: E402
 from benchmarks.machine import commit  # noqa: E402
 from benchmarks.markdown import table  # noqa: E402
+from caltest.predictions._sample import make_sample  # noqa: E402
+from caltest.predictions._view import LensView  # noqa: E402
+from caltest.resampling.draws._labels import OutcomeDraws  # noqa: E402
+from caltest.resampling.engine._evaluation import Evaluation, Question  # noqa: E402
+from caltest.resampling.engine._pvalues import RankedDraws  # noqa: E402
 
 SEED = 20261126
-N_RESAMPLES = 999
-DATA_SETS = 400
+LEVEL = 0.05
+N_RESAMPLES = 9999
+DATA_SETS = 4000
+BLOCK = 100  # data sets that are evaluated together
 
 
 class Row(NamedTuple):
@@ -48,7 +55,7 @@ class Row(NamedTuple):
     factor: float
     rate: float
     data_sets: int
-    seconds: float
+    seconds: float  # of a processor
 
 
 def risks(mean: float, spread: float, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -97,20 +104,37 @@ def true_probability(prob: np.ndarray, family: str, size: float) -> np.ndarray:
     return odds / odds.sum(axis=1, keepdims=True)
 
 
+class DefaultTest:
+    """The default test of some predictions, with its draws."""
+
+    def __init__(self, prob: np.ndarray, rng: np.random.Generator) -> None:
+        self.sample = make_sample(np.zeros(len(prob), dtype=int), prob)
+        question = Question(caltest.Omnibus().for_sample(self.sample), LensView(self.sample))
+        draws = OutcomeDraws.of(N_RESAMPLES, rng)
+        self._evaluation = Evaluation([question], self.sample, draws)
+        self._ranked = RankedDraws.of(self._evaluation.nulls(draws)[0])
+
+    def power(self, true_prob: np.ndarray, count: int, rng: np.random.Generator) -> float:
+        """Return the share of data sets with these probabilities that is rejected."""
+        rejected = 0
+        for _ in range(count // BLOCK):
+            labels = np.stack([simulate(true_prob, rng) for _ in range(BLOCK)]).astype(self.sample.outcome.dtype)
+            rejected += self._ranked.rejected(self._evaluation.of_labels(labels)[0], LEVEL).sum()
+        return float(rejected / (count // BLOCK * BLOCK))
+
+
 def measure(name: str, n: int, count: int) -> Iterator[Row]:
     """Yield the rejection rate of each kind of error at its smallest detectable size."""
     rng = np.random.default_rng([SEED, n, *name.encode()])
     prob = DESIGNS[name, n](n, rng)
     prob = np.column_stack([1 - prob, prob]) if prob.ndim == 1 else prob
     caltest.detectable_error(prob, n_resamples=99)  # may compile
-    start = time.perf_counter()
+    start = time.process_time()
     found = caltest.detectable_error(prob, rng=rng)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
+    test = DefaultTest(prob, rng)
     for error in found.errors:
-        true_prob = true_probability(prob, error.family, error.size)
-        options = {"n_resamples": N_RESAMPLES, "rng": rng}
-        tests = (caltest.calibration_test(simulate(true_prob, rng), prob, **options) for _ in range(count))
-        rate = sum(test.rejected for test in tests) / count
+        rate = test.power(true_probability(test.sample.prob, error.family, error.size), count, rng)
         size = error.size, error.points, error.factor
         yield Row(name, n, error.kind, error.family, *size, rate, count, seconds)
 

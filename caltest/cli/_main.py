@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import caltest
-from caltest.cli import _apply, _compare, _guess, _repair, _report, _scan, _study, _subgroups, _test, _watch
+from caltest.cli import _apply, _compare, _guess, _plan, _repair, _report, _scan, _study, _subgroups, _test, _watch
 from caltest.cli._messages import explain, line, notes_on_stderr, say
 
 DONE, BAD_INPUT, DEFECT, STOPPED = 0, 2, 70, 130
@@ -122,6 +122,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"caltest {caltest.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
-    for command in (_test, _subgroups, _compare, _repair, _apply, _report, _watch, _guess, _scan, _study):
+    for command in (_test, _subgroups, _compare, _repair, _apply, _report, _watch, _guess, _plan, _scan, _study):
         command.add_to(commands)
     return parser

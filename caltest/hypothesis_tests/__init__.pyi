@@ -14,6 +14,8 @@ from ._equivalence import EquivalenceResult as EquivalenceResult
 from ._equivalence import equivalence_test as equivalence_test
 from ._gce_table import GCETable as GCETable
 from ._gce_table import gce_table as gce_table
+from ._planned_sample import SampleSizePlan as SampleSizePlan
+from ._planned_sample import plan_sample_size as plan_sample_size
 from ._subgroups import SubgroupTests as SubgroupTests
 from ._subgroups import subgroup_tests as subgroup_tests
 from ._tolerance import ToleranceResult as ToleranceResult

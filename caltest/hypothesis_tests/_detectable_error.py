@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest.hypothesis_tests._power_curve import Count, PowerCurve, validate_power
+from caltest.hypothesis_tests._power_curve import search_power, validate_power
 from caltest.hypothesis_tests._typical_errors import (
     ErrorFamily,
     ErrorKind,
@@ -50,11 +50,12 @@ USUAL_POWER = 0.8
 RARE = 0.05
 """Share of an outcome below which errors are told as a factor: 0.05 points tell nobody anything."""
 
-_FEW, _MANY = 100, 600  # data sets at a size: to find the answer, and near it
-_LARGE, _FEWER = 2**18, 3  # predicted probabilities from which there are a third as many
-_AROUND, _ROUNDS, _MOST_STEPS = (0.85, 1.0, 1.18), 2, 12
-_UNIT, _CRITICAL = 3.2, 2.2  # standard errors that the default test finds, and its critical value, both about
-_NEAR, _FARTHEST, _FLOOR = 1.15, 2.0, 0.3  # steps, as factors, and the smallest signal that a step is made from
+UNIT = 3.2
+"""Standard errors of an error that the default test finds, about."""
+LARGE = 2**18
+"""Predicted probabilities from which fewer data sets are simulated."""
+
+_FEWER = 3  # a third as many
 _SHARES = 20  # "4 of 5": the largest denominator
 
 
@@ -195,13 +196,13 @@ class DetectableError(Result):
             yield "All predictions are 0 or 1: one observation that contradicts its prediction would have been found."
             return
         found, missed = (self._names_of([e for e in self.errors if e.found is wanted]) for wanted in (True, False))
-        often = f"this would have been found in {_in_words(self.power)} such data sets; smaller errors may be missed."
+        often = f"this would have been found in {in_words(self.power)} such data sets; smaller errors may be missed."
         if self.is_rare and math.isfinite(self.factor):
             risks = "risks" if self.predicted <= 0.5 else "risks that the event does not happen"
             yield f"Had the true {risks} been {self.factor:.3g} times the predicted ones, {often}"
         elif math.isfinite(self.points):
             which = f"{found}, and wrong" if missed else "wrong"
-            yield f"Had the predictions been {which} by {_points(self.points)} on average, {often}"
+            yield f"Had the predictions been {which} by {points_in_words(self.points)} on average, {often}"
         if not found:
             yield "These are so few observations that no error, however large, would have been found reliably."
         elif missed:
@@ -242,12 +243,13 @@ def _table(errors: Sequence[SmallestError]) -> Table:
     return Table.of(records, columns, left=("size",))
 
 
-def _points(points: float) -> str:
+def points_in_words(points: float) -> str:
+    """Return an error in percentage points, as few digits as it needs."""
     shown = f"{points:.2g}" if points < 1 else f"{points:.1f}"
     return f"{shown} percentage point{'' if shown == '1' else 's'}"
 
 
-def _in_words(share: float) -> str:
+def in_words(share: float) -> str:
     """Return a share as "4 of 5", or in per cent."""
     near = Fraction(share).limit_denominator(_SHARES)
     return f"{near.numerator} of {near.denominator}" if abs(near - share) < 1e-9 else f"{percent(share)} of"
@@ -308,7 +310,8 @@ class Detection:
         drawn = [part.null_distribution for part in test.components]
         if any(values is None or len(values) < ENOUGH_DRAWS for values in drawn):
             return cls.of(test.test_statistic, sample, alpha=test.alpha)
-        return cls(test.test_statistic, sample, np.stack(drawn), test.alpha)  # type: ignore[arg-type]
+        statistic = settle(test.test_statistic, sample)
+        return cls(statistic, sample, np.stack(drawn), test.alpha)  # type: ignore[arg-type]
 
     @cached_property
     def usual(self) -> DetectableError:
@@ -335,23 +338,32 @@ class Detection:
         values = OutcomeDraws(self.seed, first, number).map(evaluate, self.workers)
         return int(self._ranked.rejected(values, self.alpha).sum())
 
-    def smallest(self, error: TypicalError, power: float, start: float | None = None) -> SmallestError | None:
-        """Return the smallest error of a kind that is found; None if the predictions cannot have it.
+    def smallest_amount(self, error: TypicalError, power: float) -> tuple[float, float]:
+        """Return the smallest amount of a kind of error that is found, and its power.
 
-        ``start`` is a first guess of the amount.
+        If none is found the amount is infinite, and the power that of the largest one; both are NaN if the predictions
+        cannot have the error.
         """
         prob = self.sample.expected
         information = error.information(prob)
         if information <= 0:
-            return None
-        first = _UNIT / math.sqrt(information) if start is None else start
-        found = _Search(
-            lambda amount, *which: self.rejections(error.true_prob(prob, amount), *which), error.largest, power
+            return math.nan, math.nan
+        return search_power(
+            lambda amount, *which: self.rejections(error.true_prob(prob, amount), *which),
+            UNIT / math.sqrt(information),
+            error.largest,
+            power,
+            fewer=_FEWER if prob.size > LARGE else 1,
         )
-        amount = found.run(first, _FEWER if prob.size > _LARGE else 1)
-        if not math.isfinite(amount):
+
+    def smallest(self, error: TypicalError, power: float) -> SmallestError | None:
+        """Return the smallest error of a kind that is found; None if the predictions cannot have it."""
+        (amount, reached), prob = self.smallest_amount(error, power), self.sample.expected
+        if math.isnan(amount):
+            return None
+        if math.isinf(amount):
             return SmallestError(
-                kind=error.kind, family=error.family, size=math.nan, points=math.nan, factor=math.nan, power=found.rate
+                kind=error.kind, family=error.family, size=math.nan, points=math.nan, factor=math.nan, power=reached
             )
         true_prob, column = error.true_prob(prob, amount), shifted_class(prob)
         return SmallestError(
@@ -383,49 +395,6 @@ class Detection:
             predicted=float(prob[:, shifted_class(prob)].mean()),
             n_resamples=self.null.shape[1],
         )
-
-
-@dataclass(eq=False)
-class _Search:
-    """A search for the amount at which a share of the data sets is rejected."""
-
-    rejections: Callable[[float, int, int], int]
-    largest: float
-    power: float
-    counted: list[Count] = field(default_factory=list)
-
-    @property
-    def rate(self) -> float:
-        """Share of rejections at the last amount."""
-        return self.counted[-1][1] / self.counted[-1][2]
-
-    def run(self, start: float, fewer: int) -> float:
-        """Return the amount; infinity if it is larger than the largest."""
-        from scipy.special import ndtri
-
-        few, many = _FEW // fewer, _MANY // fewer
-        amount, goal = min(start, self.largest / 2), float(ndtri(self.power)) + _CRITICAL
-        for _ in range(_MOST_STEPS):  # as if the power was that of a one-sided test by a mean
-            self._look(amount, few)
-            if amount >= self.largest and self.rate < self.power:
-                break
-            signal = float(ndtri(np.clip(self.rate, 0.5 / few, 1 - 0.5 / few))) + _CRITICAL
-            step = np.clip(goal / max(signal, _FLOOR), 1 / _FARTHEST, _FARTHEST)
-            amount = min(amount * step, self.largest)
-            if 1 / _NEAR < step < _NEAR:
-                break
-        for _ in range(_ROUNDS):
-            for factor in _AROUND:
-                self._look(min(amount * factor, self.largest), many)
-            found = PowerCurve.near(amount, self.counted, self.power).place
-            amount = float(np.clip(found, amount / _FARTHEST, amount * _FARTHEST))
-            if amount > self.largest:
-                return math.inf
-        return amount
-
-    def _look(self, amount: float, number: int) -> None:
-        first = sum(count for *_, count in self.counted)
-        self.counted.append((amount, self.rejections(amount, number, first), number))
 
 
 @reads_arguments

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,11 @@ Count = tuple[float, int, int]
 
 _WINDOWS = (1.26, 1.6, 2.5, math.inf)  # places this near the answer, as a factor, determine it
 _STEPS, _STEEPEST = 50, 37.0  # Newton steps; beyond so many standard deviations a float has no tail
+
+_FEW, _MANY = 100, 600  # data sets at a place: to find the answer, and near it
+_AROUND, _ROUNDS, _MOST_LOOKS = (0.85, 1.0, 1.18), 2, 12
+_CRITICAL, _LEAST = 2.2, 0.3  # critical value of the default test, about, and the smallest signal that counts
+_NEAR, _FARTHEST = 1.15, 2.0  # steps, as factors
 
 
 def validate_power(power: Any, alpha: float) -> float:
@@ -104,3 +109,50 @@ def _fit(place: Floats, rejected: Floats, total: Floats) -> tuple[Floats, Floats
             break
     unit = np.array([1.0, 1 / scale])
     return found * unit, inverse * np.outer(unit, unit)
+
+
+def search_power(
+    rejections: Callable[[float, int, int], int], start: float, largest: float, power: float, *, fewer: int = 1
+) -> tuple[float, float]:
+    """Return the place x at which a share of data sets is rejected, and that share.
+
+    Parameters
+    ----------
+    rejections : callable
+        From a place, a number of data sets and the number of the first of them to how many of them are rejected.
+    start, largest : float
+        Where the search begins, and the largest place. If the power is not reached there, the place is infinite, and
+        the share is that of the largest place.
+    power : float
+        The share of data sets.
+    fewer : int
+        The numbers of data sets are divided by it.
+    """
+    from scipy.special import ndtri
+
+    counted: list[Count] = []
+    few, many, goal = _FEW // fewer, _MANY // fewer, float(ndtri(power)) + _CRITICAL
+
+    def look(x: float, number: int) -> float:
+        first = sum(sets for *_, sets in counted)
+        counted.append((x, rejections(x, number, first), number))
+        return counted[-1][1] / number
+
+    x = min(start, largest / _FARTHEST)
+    for _ in range(_MOST_LOOKS):  # as if the power was that of a one-sided test by a mean
+        rate = look(x, few)
+        if x >= largest and rate < power:
+            break
+        signal = float(ndtri(np.clip(rate, 0.5 / few, 1 - 0.5 / few))) + _CRITICAL
+        step = float(np.clip(goal / max(signal, _LEAST), 1 / _FARTHEST, _FARTHEST))
+        x = min(x * step, largest)
+        if 1 / _NEAR < step < _NEAR:
+            break
+    for _ in range(_ROUNDS):
+        for factor in _AROUND:
+            rate = look(min(x * factor, largest), many)
+        place = PowerCurve.near(x, counted, power).place
+        x = float(np.clip(place, x / _FARTHEST, x * _FARTHEST))
+        if x > largest:
+            return math.inf, rate
+    return x, power

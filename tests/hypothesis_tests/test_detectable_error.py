@@ -182,6 +182,15 @@ def test_no_level_is_reached_by_few_draws():
     assert math.isnan(caltest.detectable_error(RISKS, n_resamples=9, rng=0).points)
 
 
+def test_the_stored_rates_are_as_promised():
+    text = (detectable.ROOT / "docs" / "how-many-observations.md").read_text()
+    stored = detectable.read((detectable.ROOT / "docs" / "data" / "detectable.csv").read_text())
+    assert set(zip(stored["predictions"], stored["n_samples"], strict=True)) == set(detectable.DESIGNS)
+    assert len(stored) == 4 * len(detectable.DESIGNS)
+    assert stored["rate"].between(0.75, 0.85).all(), stored[~stored["rate"].between(0.75, 0.85)]
+    assert text == detectable.with_table(text, stored), "python benchmarks/detectable.py --page"
+
+
 @pytest.mark.slow
 def test_the_power_at_the_smallest_error():
     """New data sets, each tested with its own draws: 4 standard errors of 600, and 0.02 of the size that was found."""

@@ -94,6 +94,7 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     estimation.BootstrapInterval: lambda: ct.bootstrap_interval(*problem(), n_resamples=99, rng=0),
     estimation.NoiseFloor: lambda: ct.noise_floor(problem()[1], n_resamples=99, rng=0),
     hypothesis_tests.DetectableError: lambda: ct.detectable_error(problem()[1], n_resamples=99, rng=0),
+    hypothesis_tests.SampleSizePlan: lambda: hypothesis_tests.plan_sample_size(problem()[1], temperature=3, rng=0),
     hypothesis_tests.SmallestError: lambda: ct.detectable_error(problem()[1], n_resamples=99, rng=0).errors[0],
     estimation.HistogramRegression: lambda: ct.histogram_regression(*problem()),
     estimation.ReliabilityCurve: lambda: ct.reliability_curve(*two_classes()),

@@ -58,6 +58,7 @@ CALLS = {
     "size_study": lambda **more: simulation.size_study(MODEL, ct.KS(), 30, 20, **STUDY, **more),
     "power_study": lambda **more: simulation.power_study(family, [-2, -4], ct.KS(), 30, 10, **STUDY, **more),
     "detectable_error": lambda **more: ct.detectable_error(problem()[1], n_resamples=99, rng=0, **more),
+    "plan_sample_size": lambda **more: ct.hypothesis_tests.plan_sample_size(problem()[1], temperature=3, rng=0, **more),
     "bias_study": lambda **more: simulation.bias_study(MODEL, [ct.ECE(PARTITION)], 30, 20, rng=0, **more),
     "coverage_study": lambda **more: simulation.coverage_study(
         MODEL, {"mean": (examples.mean_interval, examples.mean_target)}, 30, 20, rng=0, **more

@@ -32,6 +32,9 @@ def guess_label(table: Table, prob: Sequence[str] | None) -> str:
         If there is none, or more than one.
     """
     frame = table.frame
+    if len(frame.columns) == 1:
+        (only,) = frame.columns
+        table.refuse(f"has the single column {only!r}; labels and probabilities are two columns or more")
     free = [name for name in frame.columns if name not in (prob or ()) and not normal(name).startswith(PREFIXES)]
     candidates = [name for known in LABEL_NAMES for name in free if normal(name) == known]
     if not candidates:

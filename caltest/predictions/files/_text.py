@@ -151,7 +151,8 @@ def check_separator(name: str, rows: list[list[str]], sep: str, decimal: str) ->
     elif len(rows[0]) > 1:
         return
     others = [other for other in (";", "\t", ",", "|", " ") if other != sep and other in first]
-    refuse_if(not others, f"{name}: has the single column {first!r}; labels and probabilities are two columns or more")
+    if not others:  # a column of probabilities, where no labels are needed
+        return
     other = others[0]
     below = [cell for row in rows[1:3] for cell in sep.join(row).split(other)]
     comma = other != "," and any(re.fullmatch(r"\s*[-+]?\d*,\d+\s*", cell) for cell in below)

@@ -64,8 +64,12 @@ class CrossValidationOptions(LensOption, RegionOption, AlphaOption, WorkOptions,
     """What tests take that make their predictions themselves."""
 
 
-class DetectionOptions(DrawOption, AlphaOption, WorkOptions, total=False):
-    """What is asked of a test that has no labels."""
+class PlanOptions(AlphaOption, WorkOptions, total=False):
+    """What plans of tests take."""
+
+
+class DetectionOptions(DrawOption, PlanOptions, total=False):
+    """What tests without labels take."""
 
 
 class TestOptions(LensOption, DataOptions, DrawOption, AlphaOption, WorkOptions, total=False):

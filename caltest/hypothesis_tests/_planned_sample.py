@@ -1,0 +1,296 @@
+"""The number of observations that finds an error of a given size, from predictions without labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Unpack
+
+from numpy.typing import ArrayLike
+
+from caltest.hypothesis_tests._detectable_error import (
+    LARGE,
+    UNIT,
+    USUAL_POWER,
+    Detection,
+    in_words,
+    sample_of,
+)
+from caltest.hypothesis_tests._power_curve import search_power, validate_power
+from caltest.hypothesis_tests._typical_errors import (
+    ErrorKind,
+    TypicalError,
+    mean_change,
+    typical_errors,
+)
+from caltest.predictions._arrays import Floats
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import refuse_if, validate_positive, validate_prob, validate_rng
+from caltest.resampling.engine._options import PlanOptions
+from caltest.results import Result
+from caltest.results._description import Description, percent
+from caltest.results._progress import reporting
+from caltest.statistics import Omnibus
+
+_NULL_DRAWS = 1999  # at each number of observations; the fit over several numbers averages their error
+_SOME = 5000  # predictions that sizes are computed from
+_NEARLY = 0.6  # of the observations that another kind of error needs: which one needs more is simulated
+_HALVINGS = 50
+_DIGITS = 2  # of a number in a sentence
+
+Quantity = Literal["points", "slope", "factor", "temperature"]
+_UNITS: dict[str, str] = {
+    "points": "predictions that are wrong by {:g} percentage points on average",
+    "slope": "a calibration slope of {:g}",
+    "factor": "true risks of {:g} times the predicted ones",
+    "temperature": "a temperature of {:g}",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SampleSizePlan(Result):
+    """Result of `plan_sample_size`.
+
+    Attributes
+    ----------
+    n_samples : int or None
+        Number of observations that finds the error; None if there is none.
+    quantity : {"points", "slope", "factor", "temperature"}
+        What the size of the error was given as.
+    value : float
+        That size.
+    kind : str or None
+        What predictions with this error are; of an error in points the kind that needs the most observations. None if
+        such predictions cannot have the error.
+    power, alpha : float
+        Probability with which the error is found, and level of the test.
+    n_outcomes : int
+        Number of outcomes.
+    extrapolated : bool
+        Whether the number is so large that it was extrapolated from a smaller one by the root law.
+    """
+
+    n_samples: int | None
+    quantity: Quantity
+    value: float
+    kind: ErrorKind | None
+    power: float
+    alpha: float
+    n_outcomes: int
+    extrapolated: bool
+
+    _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
+
+    @property
+    def conclusion(self) -> str:
+        """How many observations are needed, in words."""
+        error = _UNITS[self.quantity].format(self.value)
+        if self.kind is None:
+            return f"Such predictions cannot have this error: {error}. They are too near 0 or 1, or to each other."
+        if self.n_samples is None:
+            return f"Even {LARGE // self.n_outcomes:,} observations such as these would not find {error}."
+        number = _rounded_up(self.n_samples)
+        need = "observation such as these is" if number == 1 else "observations such as these are"
+        most = ""
+        if self.quantity == "points":
+            most = f" Those that are {self.kind} by as much need the most."
+        return f"About {number:,} {need} needed to find {error} in {in_words(self.power)} data sets.{most}"
+
+    def _describe(self) -> Description:
+        how = "extrapolated by the root of the number" if self.extrapolated else "labels simulated"
+        return Description(
+            f"Sample size for an error of predictions ({Omnibus().name}, {self.n_outcomes} outcomes)",
+            [self.conclusion],
+            remarks=[f"Power {percent(self.power)}, level {percent(self.alpha)}; {how}. No label was used."],
+        )
+
+
+def _rounded_up(number: float) -> int:
+    """Return a number rounded up to its first digits."""
+    unit = 10 ** max(math.floor(math.log10(number)) + 1 - _DIGITS, 0)
+    return math.ceil(number / unit) * unit
+
+
+@reads_arguments
+def plan_sample_size(
+    y_prob: ArrayLike,
+    *,
+    points: float | None = None,
+    slope: float | None = None,
+    factor: float | None = None,
+    temperature: float | None = None,
+    power: float = USUAL_POWER,
+    **options: Unpack[PlanOptions],
+) -> SampleSizePlan:
+    r"""Estimate how many observations `calibration_test` needs to find an error of some size (no labels needed).
+
+    The predictions that are given stand for those of more or fewer observations, which are taken at equal steps from
+    their order. At numbers n of observations labels are simulated from predictions with the error, as by
+    `detectable_error`, and the power is fitted as :math:`\Phi(a + b \sqrt n)`; the answer is where the fit reaches
+    ``power``. Beyond 2**18 predicted probabilities the smallest error is assumed to shrink as :math:`1 / \sqrt n`.
+
+    Parameters
+    ----------
+    points : float, optional
+        The error as the mean absolute change of the probability, in percentage points. All kinds of errors of this size
+        are found: the number is that of the kind that needs the most.
+    slope : float, optional
+        The error as the calibration slope of two outcomes, below 1 if predictions are too extreme.
+    factor : float, optional
+        The error as the mean of the true probabilities of the rarer of two outcomes, divided by the predicted one.
+    temperature : float, optional
+        The error as the temperature of several classes, above 1 if predictions are over-confident.
+    power : float
+        Probability with which the error is found, larger than ``alpha``.
+    alpha : float
+        Level of the test.
+
+    Returns
+    -------
+    SampleSizePlan
+        The number of observations.
+
+    Raises
+    ------
+    TypeError
+        If a size, ``power`` or ``alpha`` is no number.
+    ValueError
+        If not exactly one of ``points``, ``slope``, ``factor`` and ``temperature`` is given, or it is not positive, or
+        is 1 where that is no error; if ``slope`` or ``factor`` is given for several classes, or ``temperature`` for
+        two; if ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``power`` or ``alpha`` is not
+        strictly between 0 and 1, or ``power`` not larger than ``alpha``.
+
+    See Also
+    --------
+    detectable_error : Which error does a number of observations find?
+    caltest.simulation.sample_size : The number of observations for any test and a model of known truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from caltest.hypothesis_tests import plan_sample_size
+    >>> y_prob = np.random.default_rng(0).beta(2, 6, 2000)
+    >>> plan = plan_sample_size(y_prob, slope=0.5, rng=0)
+    >>> 300 < plan.n_samples < 420
+    True
+    """
+    power = validate_power(power, options["alpha"])
+    sizes = {"points": points, "slope": slope, "factor": factor, "temperature": temperature}
+    given = {name: validate_positive(value, name) for name, value in sizes.items() if value is not None}
+    refuse_if(
+        len(given) != 1,
+        "give the size of the error as one of `points`, `slope`, `factor` and `temperature`, got "
+        f"{' and '.join(f'`{name}`' for name in given) or 'none'}.",
+    )
+    ((quantity, value),) = given.items()
+    prob = validate_prob(y_prob)
+    of_two = prob.shape[1] == 2
+    wrong = quantity in ({"temperature"} if of_two else {"slope", "factor"})
+    refuse_if(
+        wrong, f"`{quantity}` is for {'several classes' if of_two else 'two outcomes'}, got {prob.shape[1]} classes."
+    )
+    refuse_if(quantity != "points" and value == 1, f"`{quantity}` must not be 1, which is no error.")
+    seed = int(validate_rng(options["rng"]).integers(2**63))
+    planned = _Plan(prob, power, options["alpha"], options["workers"], seed)
+    with reporting(options["progress"], "simulating labels") as report:
+        number, kind = planned.largest(
+            list(_targets(sample_of(prob, min(len(prob), _SOME)).expected, quantity, value)), report
+        )
+    return SampleSizePlan(
+        n_samples=max(math.ceil(number), 1) if math.isfinite(number) else None,
+        quantity=quantity,  # type: ignore[arg-type]
+        value=value,
+        kind=kind,
+        power=power,
+        alpha=options["alpha"],
+        n_outcomes=prob.shape[1],
+        extrapolated=kind is not None and number * prob.shape[1] > LARGE,
+    )
+
+
+Target = tuple[TypicalError, float]
+"""A kind of error and its amount."""
+
+
+def _targets(prob: Floats, quantity: str, value: float) -> Iterator[Target]:
+    """Yield the errors of a size that the predictions can have."""
+    rarer = 1 if prob[:, 1].mean() <= 0.5 else 0
+    raises = 1 if (value > 1) == (rarer == 1) else -1  # or lowers the probability of the event
+    # A shift moves all probabilities in the same direction, so that it changes their mean by its points.
+    points = 100 * abs(value - 1) * prob[:, rarer].mean() if quantity == "factor" else value
+    for error in typical_errors(prob.shape[1]):
+        if error.information(prob) <= 0:
+            continue
+        if error.family == quantity:
+            amount = error.amount(value)
+        elif quantity == "points" or (quantity == "factor" and error.family == "shift" and error.sign == raises):
+            amount = _amount_of(error, prob, points)
+        else:
+            continue
+        if amount > 0:
+            yield error, amount
+
+
+def _amount_of(error: TypicalError, prob: Floats, points: float) -> float:
+    """Return the amount of an error of some points; NaN if there is none."""
+
+    def is_less(amount: float) -> bool:
+        return 100 * mean_change(prob, error.true_prob(prob, amount)) < points
+
+    low, high = 0.0, error.largest
+    if is_less(high):
+        return math.nan
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_less(middle) else (low, middle)
+    return high
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """Predictions, and how numbers of observations with such predictions are tried."""
+
+    prob: Floats
+    power: float
+    alpha: float
+    workers: int
+    seed: int
+
+    def largest(self, targets: list[Target], report: Any) -> tuple[float, ErrorKind | None]:
+        """Return the largest number of observations that an error needs, and its kind; None without errors."""
+        guesses = [self._guess(*target) for target in targets]
+        near = [pair for pair in zip(targets, guesses, strict=True) if pair[1] >= _NEARLY * max(guesses)]
+        found: list[tuple[float, ErrorKind | None]] = []
+        for done, (target, guess) in enumerate(near):
+            report(done, len(near))
+            found.append((self._number(*target, guess), target[0].kind))
+        report(len(near), len(near))
+        return max(found, key=lambda pair: pair[0], default=(math.nan, None))
+
+    def _guess(self, error: TypicalError, amount: float) -> float:
+        """Return the number of observations that an efficient test needs for a small error, about."""
+        return (UNIT / amount) ** 2 * len(self.prob) / error.information(self.prob)
+
+    def _number(self, error: TypicalError, amount: float, guess: float) -> float:
+        largest = max(LARGE // self.prob.shape[1], 1)
+
+        def rejections(root: float, number: int, first: int) -> int:
+            detection = self._detection(max(round(root**2), 1))
+            return detection.rejections(error.true_prob(detection.sample.expected, amount), number, first)
+
+        if guess <= 4 * largest:
+            root, _ = search_power(rejections, math.sqrt(guess), math.sqrt(largest), self.power)
+            if math.isfinite(root):
+                return root**2
+        smallest, _ = self._detection(largest).smallest_amount(error, self.power)
+        return largest * (smallest / amount) ** 2
+
+    def _detection(self, number: int) -> Detection:
+        how: dict[str, Any] = {
+            "alpha": self.alpha,
+            "n_resamples": _NULL_DRAWS,
+            "workers": self.workers,
+            "rng": self.seed,
+        }
+        return Detection.of(Omnibus(), sample_of(self.prob, number), **how)

@@ -1,0 +1,92 @@
+"""``caltest plan``: numbers of observations for files without labels."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import caltest
+from caltest.hypothesis_tests import plan_sample_size
+
+
+@pytest.fixture
+def risks(tmp_path):
+    """A file with one column."""
+    risk = np.random.default_rng(0).beta(2, 5, 60).round(4)
+    pd.DataFrame({"risk": risk}).to_csv(tmp_path / "risks.csv", index=False)
+    return tmp_path / "risks.csv", risk
+
+
+@pytest.mark.slow
+def test_it_answers_both_questions(risks, run):
+    path, risk = risks
+    code, text, err = run("plan", path)
+    assert (code, err) == (0, "")
+    found, plan = caltest.detectable_error(risk, rng=0), plan_sample_size(risk, points=5, rng=0)
+    head = f'{path}: 60 observations, predicted by "risk" ({100 * risk.mean():.3g} % on average). No labels are needed.'
+    assert " ".join(text.split()) == f"{head} {found.conclusion} {plan.conclusion}"
+
+
+def test_an_error_that_is_asked_for(risks, run):
+    path, risk = risks
+    _, text, _ = run("plan", path, "--factor", "3", "--power", "0.9", "--json")
+    found = json.loads(text)
+    expected = plan_sample_size(risk, factor=3, power=0.9, rng=0).to_dict()
+    assert found["plan"] == expected
+    assert found["detectable"] == []
+    assert found["data"]["prob"] == ["risk"]
+    assert found["data"]["n_samples"] == 60
+
+
+@pytest.mark.slow
+def test_groups_give_two_numbers(risks, run):
+    path, risk = risks
+    pd.DataFrame({"risk": risk, "patient": np.arange(60) // 3, "died": 0}).to_csv(path, index=False)
+    code, text, _ = run("plan", path, "--groups", "patient")
+    lines = " ".join(text.split())
+    assert code == 0
+    assert "There are 20 groups." in lines
+    whole, few = (caltest.detectable_error(risk, n_samples=n, rng=0).conclusion for n in (60, 20))
+    assert f"If labels of a group are independent of each other: {whole}" in lines
+    assert f"If all labels of a group are the same: {few}" in lines
+    assert lines.endswith("so many groups are needed. The truth lies between the two.")
+
+
+@pytest.mark.slow
+def test_rare_events_and_several_classes(named, tmp_path, run):
+    pd.DataFrame({"score": np.full(3000, 0.01)}).to_csv(tmp_path / "rare.csv", index=False)
+    _, text, _ = run("plan", tmp_path / "rare.csv")
+    assert "needed to find true risks of 1.5 times the predicted ones" in " ".join(text.split())
+    code, text, _ = run("plan", named, "--temperature", "2")
+    assert code == 0
+    assert "60 observations, 3 classes (p_cat, p_dog, p_eel). No labels are needed." in " ".join(text.split())
+    assert "needed to find a temperature of 2 in 4 of 5 data sets." in " ".join(text.split())
+
+
+def test_certain_predictions_are_answered_in_words(tmp_path, run):
+    pd.DataFrame({"p": [0.0, 1.0, 1.0]}).to_csv(tmp_path / "certain.csv", index=False)
+    code, text, err = run("plan", tmp_path / "certain.csv")
+    assert (code, err) == (0, "")
+    assert "All predictions are 0 or 1: one observation that contradicts its prediction" in " ".join(text.split())
+    assert "Such predictions cannot have this error" in text
+
+
+def test_bad_input_is_one_line(risks, run):
+    path, _ = risks
+    for options, message in (
+        (("--groups", "nope"), f"caltest: error: {path}: there is no column 'nope'; the columns are risk\n"),
+        (("--power", "0.01"), "caltest: error: --power must be larger than --alpha 0.05, got 0.01.\n"),
+        (("--temperature", "2"), "caltest: error: --temperature is for several classes, got 2 classes.\n"),
+        (("--points", "0"), "caltest plan: error: argument --points: must be a positive number, got '0'\n"),
+        (
+            ("--points", "1", "--slope", "2"),
+            "caltest plan: error: argument --slope: not allowed with argument --points\n",
+        ),
+        (("--prob", "x"), "caltest: error: risks.csv: there is no column 'x'; the columns are risk; name the "),
+    ):
+        code, text, err = run("plan", path, *options)
+        assert (code, text) == (2, ""), options
+        assert err.startswith(message) or err.removeprefix(f"caltest: error: {path.parent}/").startswith(
+            message.removeprefix("caltest: error: ")
+        ), err
