@@ -428,8 +428,13 @@ class CoxScore(Statistic):
 
 def logits(sample: Sample, rows: slice = slice(None)) -> Floats:
     """Return the logit of the event, ``(n_samples,)``; infinite for predictions of 0 and 1."""
+    return logits_of(sample.given[rows].astype(np.float64))
+
+
+def logits_of(prob: Floats) -> Floats:
+    """Return the logit of the second of two probabilities ``(n, 2)``."""
     with np.errstate(divide="ignore"):
-        log_prob = np.log(np.clip(sample.given[rows].astype(np.float64), 0.0, None))
+        log_prob = np.log(np.clip(prob, 0.0, None))
     return log_prob[:, 1] - log_prob[:, 0]
 
 

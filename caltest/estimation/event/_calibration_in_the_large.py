@@ -99,7 +99,7 @@ class CalibrationInTheLarge(EventEstimate):
             f"Calibration in the large ({self.lens_name}, {self._size}, {self.n_events} events)",
             [self.conclusion],
             [Table(("", "estimate", "interval", "if calibrated"), rows)],
-            ["Interval and p-value are computed; nothing is simulated."],
+            self._remarks,
             self.notes,
         )
 

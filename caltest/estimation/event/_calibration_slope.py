@@ -84,7 +84,7 @@ class CalibrationSlope(EventEstimate):
             f"Calibration slope ({self.lens_name}, {self._size}, {self.n_events} events)",
             [self.conclusion],
             [Table(("", "estimate", "interval", "if calibrated"), rows)],
-            ["Interval and p-value are computed; nothing is simulated."],
+            self._remarks,
             self.notes,
         )
 

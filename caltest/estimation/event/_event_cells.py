@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -13,10 +14,12 @@ from caltest.estimation.event._clusters import Clusters
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._parts import effective_number, sums_in_parts
-from caltest.statistics._recalibration_scores import logits
+from caltest.statistics._recalibration_scores import logits, logits_of
 
 _MANY, _N_CELLS = 1_500, 1_024  # predictions that are kept, and cells of more
-_LOWEST, _HIGHEST = -37.0, 37.0  # logits between which cells are cut; 1 - 2^-53 has 36.7
+_FAR = 37.0  # logits beyond which there are no more cells; 1 - 2^-53 has 36.7
+_FARTHEST = 750.0  # the logarithm of the smallest number is -745
+_BLOCK = 2**13  # observations; BLAS would use threads for dot products of many more
 _EQUAL = 1e-12  # logits that differ by less are equal
 _LARGEST = 700.0  # whose exponential is a number
 _STEPS, _PRECISION = 100, 1e-12
@@ -90,58 +93,72 @@ class EventCells:
     @classmethod
     def of(cls, sample: Sample) -> EventCells:
         """Return the cells of a sample of two outcomes; use ``sample.once(EventCells.of)``."""
-        logit, weight = logits(sample), sample.weight_or_ones
-        cells = cls.of_counts(sample.event, weight, weight * sample.outcome, logit)
-        if sample.weight is None and sample.group is None:
+        cut, weight = _Cut.of_sample(sample), sample.weight
+        cells = cls._of_blocks(_blocks(sample), cut)
+        if weight is None and sample.group is None:
             return cells
-        finite, event = np.isfinite(logit), sample.outcome > 0
+        logit, event = logits(sample), sample.outcome > 0
+        finite = np.isfinite(logit)
         possible = finite | (event == (logit > 0))
-        n_samples = int(np.count_nonzero(possible))
-        logit, weight, inside = logit[finite], weight[finite], event[finite]
-        index, n_cells = _cells_of(logit)
-        weighted = sample.weight is not None
-        return replace(
+        logit, inside, own = logit[finite], event[finite], sample.weight_or_ones[finite]
+        cells = replace(
             cells,
-            n_samples=n_samples,
+            n_samples=int(np.count_nonzero(possible)),
             n_events=int(np.count_nonzero(event & possible)),
-            n_impossible=sample.n_samples - n_samples,
-            worth=(effective_number(weight[inside]), effective_number(weight[~inside])),
-            squares=sums_in_parts(index, weight**2, n_cells) if weighted else None,
-            cubes=sums_in_parts(index, weight**3, n_cells) if weighted else None,
-            clusters=None if sample.group is None else Clusters.of(logit, inside, weight, sample.group[finite]),
+            n_impossible=int(np.count_nonzero(~possible)),
+            worth=(effective_number(own[inside]), effective_number(own[~inside])),
+            clusters=None if sample.group is None else Clusters.of(logit, inside, own, sample.group[finite]),
         )
+        if weight is None:
+            return cells
+        index = cut.index(logit)
+        used = np.bincount(index, minlength=cut.n_cells) > 0
+        squares, cubes = (sums_in_parts(index, own**power, cut.n_cells)[used] for power in (2, 3))
+        return replace(cells, squares=squares, cubes=cubes)
 
     @classmethod
-    def of_counts(cls, prob: Floats, count: Floats, events: Floats, logit: Floats | None = None) -> EventCells:
-        """Return the cells of probabilities in [0, 1] with numbers (weights) of observations and of events.
+    def of_counts(cls, prob: Floats, count: Floats, events: Floats) -> EventCells:
+        """Return the cells of probabilities in [0, 1] with numbers of observations and of events.
 
         The numbers need not be whole, as those of a stream are not, except where a label is impossible.
         """
-        if logit is None:
-            with np.errstate(divide="ignore"):
-                logit = np.log(prob) - np.log1p(-prob)
-        excluded = certain = impossible = 0.0
-        inside = np.isfinite(logit)
-        if not inside.all():
-            sure, never = logit == np.inf, logit == -np.inf
-            certain, excluded = float(events[sure].sum()), float((count - events)[never].sum())
-            impossible = float((count - events)[sure].sum() + events[never].sum())
-            prob, count, events, logit = prob[inside], count[inside], events[inside], logit[inside]
-        index, n_cells = _cells_of(logit)
-        size = sums_in_parts(index, count, n_cells)
-        total, happened = float(count.sum()), float(events.sum())
+        logit = logits_of(np.column_stack([1 - prob, prob]))
+        return cls._of_blocks([(prob, logit, count, events)], _Cut.of(logit))
+
+    @classmethod
+    def _of_blocks(cls, blocks: Iterable[tuple[Floats, Floats, Floats, Floats]], cut: _Cut) -> EventCells:
+        """Return the cells of blocks of probabilities, their logits, and numbers of observations and of events."""
+        size, moments, happened = np.zeros((3, cut.n_cells))
+        events_logit = predicted = excluded = certain = impossible = 0.0
+        for block in blocks:
+            prob, logit, count, events = block
+            inside = np.isfinite(logit)
+            if not inside.all():
+                sure, never = logit == np.inf, logit == -np.inf
+                certain += float(events[sure].sum())
+                excluded += float((count - events)[never].sum())
+                impossible += float((count - events)[sure].sum() + events[never].sum())
+                prob, logit, count, events = (values[inside] for values in block)
+            index = cut.index(logit)
+            size += sums_in_parts(index, count, cut.n_cells)
+            moments += sums_in_parts(index, count * logit, cut.n_cells)
+            happened += sums_in_parts(index, events, cut.n_cells)
+            events_logit += float(events @ logit)
+            predicted += float(count @ prob)
+        used = size > 0
+        total, number = float(size.sum()), float(happened.sum())
         return cls(
-            logit=sums_in_parts(index, count * logit, n_cells) / size,
-            count=size,
-            events=sums_in_parts(index, events, n_cells),
-            events_logit=float(events @ logit),
-            predicted=float(count @ prob),
+            logit=moments[used] / size[used],
+            count=size[used],
+            events=happened[used],
+            events_logit=events_logit,
+            predicted=predicted,
             certain=certain,
             excluded=excluded,
             n_samples=round(total + certain + excluded),
-            n_events=round(happened + certain),
+            n_events=round(number + certain),
             n_impossible=round(impossible),
-            worth=(happened, total - happened),
+            worth=(number, total - number),
         )
 
     @cached_property
@@ -282,15 +299,53 @@ class EventCells:
         return (a - b * self.centre if math.isfinite(b) else a), b
 
 
-def _cells_of(logit: Floats) -> tuple[Integers, int]:
-    """Return the cell of each finite logit, and the number of cells, of which none is empty."""
-    if len(logit) <= _MANY:
-        values, index = np.unique(logit, return_inverse=True)
-        return index, len(values)
-    low, high = max(float(logit.min()), _LOWEST), min(float(logit.max()), _HIGHEST)
-    if high <= low:
-        low, high = float(logit.min()), float(logit.max())
-    scale = _N_CELLS / max(high - low, 1e-9)
-    index = np.clip((logit - low) * scale, 0, _N_CELLS - 1).astype(np.int64)
-    used = np.bincount(index, minlength=_N_CELLS) > 0
-    return (np.cumsum(used) - 1)[index], int(used.sum())
+@dataclass(frozen=True, eq=False)
+class _Cut:
+    """Cells of finite logits: each value, where there are few, or intervals of equal width."""
+
+    values: Floats | None
+    low: float
+    scale: float
+    n_cells: int
+
+    @classmethod
+    def of(cls, logit: Floats) -> _Cut:
+        """Return the cells of logits, which may be infinite."""
+        finite = logit[np.isfinite(logit)]
+        if len(finite) <= _MANY:
+            values = np.unique(finite)
+            return cls(values, 0.0, 0.0, len(values))
+        return cls.between(float(finite.min()), float(finite.max()))
+
+    @classmethod
+    def of_sample(cls, sample: Sample) -> _Cut:
+        """Return the cells of the logits of a sample, which is sorted."""
+        if sample.n_samples <= _MANY:
+            return cls.of(logits(sample))
+        event = sample.given[:, 1]
+        inside = slice(np.searchsorted(event, 0, "right"), np.searchsorted(event, 1, "left"))
+        ends = logits_of(sample.given[inside][[0, -1]].astype(np.float64)) if len(event[inside]) else np.zeros(2)
+        return cls.between(*np.clip(ends, -_FARTHEST, _FARTHEST).tolist())
+
+    @classmethod
+    def between(cls, first: float, last: float) -> _Cut:
+        """Return intervals between the smallest and the largest logit; far ones do not make all of them wide."""
+        low, high = max(first, -_FAR), min(last, _FAR)
+        if high <= low:
+            low, high = first, last
+        return cls(None, low, _N_CELLS / max(high - low, 1e-9), _N_CELLS)
+
+    def index(self, logit: Floats) -> Integers:
+        """Return the cell of each logit."""
+        if self.values is not None:
+            return np.searchsorted(self.values, logit)
+        return np.clip((logit - self.low) * self.scale, 0, _N_CELLS - 1).astype(np.int64)
+
+
+def _blocks(sample: Sample) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
+    """Yield probabilities, logits, weights and weights of events of some observations at a time."""
+    for start in range(0, sample.n_samples, _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        prob, event = sample.given[rows].astype(np.float64), sample.outcome[rows].astype(np.float64)
+        count = np.ones(len(event)) if sample.weight is None else sample.weight[rows]
+        yield prob[:, 1], logits_of(prob), count, event * count

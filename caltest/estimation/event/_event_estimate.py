@@ -13,9 +13,11 @@ from caltest.estimation._options import event_of
 from caltest.estimation.event._event_cells import EventCells
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
+from caltest.resampling import Consistency
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import DecisionWord, decide, equate_pvalue, level_of, rejects
 from caltest.results._description import percent, sized
+from caltest.results._note import PAGE
 from caltest.results._verdict import Judged
 
 
@@ -54,9 +56,14 @@ class EventEstimate(Judged, Result):
         return bool(rejects(self.pvalue, self.alpha))
 
     @property
+    def smallest_possible_pvalue(self) -> float:
+        """What decides between "not rejected" and "undecidable": 1 for too few data, otherwise 0."""
+        return 1.0 if self._too_few else 0.0
+
+    @property
     def decision(self) -> DecisionWord:
         """The decision: "undecidable" if the number does not differ significantly from 1, but hardly could have."""
-        return decide(self.pvalue, self.alpha, smallest=1.0 if self._too_few else 0.0)
+        return decide(self.pvalue, self.alpha, self.smallest_possible_pvalue)
 
     @property
     def _too_few(self) -> bool:
@@ -65,6 +72,15 @@ class EventEstimate(Judged, Result):
     @property
     def _size(self) -> str:
         return sized(self.n_samples, self.n_groups, weighted=self.weighted)
+
+    @property
+    def _remarks(self) -> list[str]:
+        (sound,) = Consistency().conditions
+        of_groups = "" if self.n_groups is None else "groups of "
+        return [
+            "Interval and p-value are computed without Monte Carlo draws.",
+            f"Valid if {of_groups}{sound.text} [{sound.code}: {PAGE}]",
+        ]
 
     @property
     def _numbers(self) -> str:

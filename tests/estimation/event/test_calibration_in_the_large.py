@@ -30,6 +30,7 @@ def test_it_says_what_is_wrong_and_what_is_not():
     assert right.direction is None
     assert right.verdict.decision == "not rejected"
     assert "intercept (slope 1)" in printed(right)
+    assert "Valid if observations are independent" in printed(right)
 
 
 def test_numbers_belong_together():
@@ -89,7 +90,7 @@ def test_bad_levels_are_refused():
 
 def test_few_expected_events_cannot_decide_unless_they_reject():
     few = calibration_in_the_large([1, 0, 0], [0.3, 0.2, 0.1])
-    assert few.decision == "undecidable"
+    assert few.decision == few.verdict.decision == "undecidable"
     assert few.conclusion.startswith("It cannot be told whether the predictions are right on average, as 0.6 events")
     assert calibration_in_the_large([1] * 6, [0.01] * 6).decision == "rejected"
     none = calibration_in_the_large([0] * 300, np.linspace(0.1, 0.4, 300))

@@ -62,6 +62,7 @@ def test_separated_labels_have_one_end_and_a_reason():
 def test_what_has_no_slope_says_why():
     found = calibration_slope([1, 0, 1], [0.2, 0.5, 0.9])
     assert found.conclusion.startswith("There is no slope: it takes at least 5 events")
+    assert found.verdict.decision == "undecidable"
     assert (found.decision, found.pvalue, found.to_dict()["confidence_interval"]["low"]) == ("undecidable", 1.0, None)
 
 

@@ -46,6 +46,18 @@ def test_the_interval_is_the_union_of_two_slopes():
     assert large.pvalue == pytest.approx(min(1.0, max(both)), rel=1e-7)
 
 
+def test_one_is_outside_of_the_interval_where_the_pvalue_rejects():
+    rng = np.random.default_rng(3)
+    found = []
+    for n in (20, 60, 300):
+        for shift in (-1.0, -0.5, 0.5, 1.0):
+            prob = expit(rng.normal(0, 2, n))
+            y = (rng.random(n) < expit(0.6 * logit(prob) + shift)).astype(int)
+            large = InTheLarge.of(cells_of(y, prob), 0.95)
+            found.append((large.pvalue <= 0.05, not large.ratio_interval.low <= 1 <= large.ratio_interval.high))
+    assert set(found) == {(True, True), (False, False)}
+
+
 def test_certain_predictions_count_and_do_not_shift():
     y, prob = np.r_[np.arange(30) < 12, np.ones(5), np.zeros(9)], np.r_[np.full(30, 0.3), np.ones(5), np.zeros(9)]
     inner, large = InTheLarge.of(cells_of(y[:30], prob[:30]), 0.95), InTheLarge.of(cells_of(y, prob), 0.95)
