@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
-from benchmarks import bars, coverage, groups_comparisons, groups_intervals
+from benchmarks import bars, coverage, event_intervals, groups_comparisons, groups_intervals
 from benchmarks.markdown import table
 
 ERROR = 0.001
@@ -18,9 +18,13 @@ VALID = ("Monte Carlo", "exact distribution", "finite-sample bound")
 DATA = (
     "validity.csv",
     "coverage.csv",
-    *(f"data/{name}.csv" for name in ("groups", "folds", "groups-intervals", "groups-comparisons", "bars")),
+    *(
+        f"data/{name}.csv"
+        for name in ("groups", "folds", "event-intervals", "groups-intervals", "groups-comparisons", "bars")
+    ),
 )
-"""What the page is made from: rejection rates, coverage, groups, folds; intervals, comparisons and bars with groups."""
+"""What the page is made from: rejection rates, coverage, groups, folds, intervals of events; and with groups intervals,
+comparisons and bars."""
 
 
 HEAD = """# How often are calibrated models rejected?
@@ -89,7 +93,7 @@ def exceeding(frame: pd.DataFrame, error: float = ERROR) -> pd.DataFrame:
 def page(*texts: str) -> str:
     """Return the page that the data make, in the order of `DATA`."""
     rejections, coverages, groups, folds, *grouped = texts
-    intervals, comparisons, reliability = grouped
+    events, intervals, comparisons, reliability = grouped
     frame, facts = read(rejections)
     frame["above"] = exceeding(frame).to_numpy().tolist()
     valid = frame[frame["null"].isin(VALID)]
@@ -108,6 +112,7 @@ def page(*texts: str) -> str:
         _left_out(frame),
         coverage.section(read(coverages)[0]),
         _dependent(pd.read_csv(io.StringIO(groups), comment="#"), pd.read_csv(io.StringIO(folds), comment="#")),
+        event_intervals.section(pd.read_csv(io.StringIO(events))),
         groups_intervals.section(pd.read_csv(io.StringIO(intervals), dtype={"base": str})),
         groups_comparisons.section(pd.read_csv(io.StringIO(comparisons))),
         bars.section(pd.read_csv(io.StringIO(reliability))),

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom
 
 import caltest
-from benchmarks import certificate, certificate_page, coverage, groups_intervals
+from benchmarks import certificate, certificate_page, coverage, event_intervals, groups_intervals
 from caltest.results._naming import describe
 from caltest.simulation import DirichletModel, size_study
 from tests.reference.examples import LENSES, STATISTICS
@@ -110,6 +110,32 @@ def test_intervals_with_groups_are_wrong_no_more_often_than_chance_explains():
     assert {tuple(str(row[name]) for name in columns) for row in frame.to_dict("records")} == designs
     assert frame["sets"].min() >= 400
     assert len(groups_intervals.wrong(groups_intervals.designs()[0], 0)) == len(groups_intervals.NOMINAL)
+
+
+def test_intervals_of_events_hold_the_truth_or_say_why_there_is_none():
+    """Coverage is at least 93 %, up to chance, in every design; where there is no interval there is a reason."""
+    frame = pd.read_csv(DOCS / "data" / "event-intervals.csv")
+    columns = [field.name for field in fields(event_intervals.Design)]
+    assert list(frame[columns].itertuples(index=False, name=None)) == [*map(astuple, event_intervals.designs())]
+    assert frame["sets"].min() >= 1_000
+    for what in ("ratio", "slope"):
+        covered, known = event_intervals.coverages(frame, what), frame["sets"] * (1 - frame[f"{what}_none"])
+        low = covered < event_intervals.least_coverage(known.to_numpy())
+        assert frame[low].to_dict("records") == [], what
+    few = frame["groups"].between(1, 5)
+    assert (frame[["ratio_none", "slope_none"]].min(axis=1) == 1).tolist() == few.tolist()
+    assert (frame.loc[~few & (frame["groups"] == 0), "ratio_none"] == 0).all()
+
+
+@pytest.mark.slow
+def test_intervals_of_events_hold_the_truth_on_new_data():
+    first, sets = datetime.now(UTC).toordinal() * 1_000, 200
+    small = [design for design in event_intervals.designs() if design.n <= 600 and design.groups != 5]
+    for design in small:
+        found = np.array([event_intervals.measure(design, first + number) for number in range(sets)], dtype=float)
+        for none, above, below in (found[:, 1:4].sum(axis=0), found[:, 4:7].sum(axis=0)):
+            known = sets - none
+            assert known - above - below >= binom.ppf(1e-5, known, event_intervals.LEAST), design
 
 
 def test_slow_tests_have_fewer_data_sets():
