@@ -22,7 +22,7 @@ _FARTHEST = 750.0  # the logarithm of the smallest number is -745
 _BLOCK = 2**13  # observations; BLAS would use threads for dot products of many more
 _EQUAL = 1e-12  # logits that differ by less are equal
 _LARGEST = 700.0  # whose exponential is a number
-_STEPS, _PRECISION = 100, 1e-12
+_STEPS, _PRECISION = 100, 1e-7  # Newton steps, and the size of the last one, whose error is about its square
 _STEEP = 1e4  # times the spread of the logits: a slope that only separated labels have
 FEWEST_EVENTS = 5.0
 """Events, and non-events, that a slope needs; so many must be expected for a decision that is not a rejection."""
@@ -284,6 +284,7 @@ class EventCells:
             low, high = (b, high) if gap > 0 else (low, b)
             step = gap / information if information > 0 else math.copysign(math.inf, gap)
             if abs(step) <= _PRECISION * (abs(b) + unit):
+                b += step
                 break
             reach = 2 * (abs(b) + unit)
             new = b + min(max(step, -reach), reach)

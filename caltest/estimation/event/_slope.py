@@ -146,7 +146,7 @@ class _SignedRoot:
 
     def _profile(self, b: float) -> tuple[Moments, float, float]:
         """Return the moments, the likelihood and the intercept where the intercept is the most likely one."""
-        a = self._cells.intercept(b, start=self._start)
+        a = self._start = self._cells.intercept(b, start=self._start)  # the next slope is near
         moments = self._cells.at(a, b)
         return moments, self._cells.log_likelihood(a, moments, b), a
 
