@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from caltest.hypothesis_tests import DetectableError, SampleSizePlan
 
-_POINTS, _FACTOR = 5.0, 1.5  # errors that are planned for where none is asked for
 _SIZES = ("points", "slope", "factor", "temperature")
 
 _EXAMPLES = """
@@ -57,7 +56,7 @@ def add_to(commands: Any) -> None:
     plan.add_argument("file", type=Path, metavar="FILE", help=FILES)
     sizes = plan.add_argument_group("the error that must be found").add_mutually_exclusive_group()
     positive = parse_number(float, lambda value: 0 < value < float("inf"), "a positive number")
-    default = f"(default: {_POINTS:g}; for an event below 5 %%, --factor {_FACTOR:g})"
+    default = "(default: 5; for an event below 5 %%, --factor 1.5)"
     texts = {
         "points": f"mean error of the predictions in percentage points {default}",
         "slope": "calibration slope of two outcomes, below 1 where predictions are too extreme",
@@ -80,6 +79,7 @@ def add_to(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     from caltest import detectable_error
     from caltest.hypothesis_tests import plan_sample_size
+    from caltest.hypothesis_tests._detectable_error import TOLERATED_FACTOR, TOLERATED_POINTS
 
     names, prob, n_groups = _read(options)
     how = chosen(options, "power", "alpha", "workers", "rng", "progress")
@@ -87,7 +87,7 @@ def _run(options: argparse.Namespace) -> int:
     numbers = [len(prob)] if n_groups is None else [len(prob), n_groups]
     found = [] if asked else [detectable_error(prob, n_samples=number, **how) for number in numbers]
     if not asked:
-        asked = {"factor": _FACTOR} if found[0].is_rare else {"points": _POINTS}
+        asked = {"factor": TOLERATED_FACTOR} if found[0].is_rare else {"points": TOLERATED_POINTS}
     plan = plan_sample_size(prob, **asked, **how)
     source = "standard input" if str(options.file) == "-" else str(options.file)
     facts = {"source": source, "n_samples": len(prob), "prob": names, "n_groups": n_groups}

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 ENOUGH_DRAWS = 999
 """Draws of a test that are enough to take its critical value from them; otherwise new ones are made."""
 USUAL_POWER = 0.8
+TOLERATED_POINTS, TOLERATED_FACTOR = 5.0, 1.5
+"""Errors that data must find to approve predictions; the factor is for rare events."""
 RARE = 0.05
 """Share of an outcome below which errors are told as a factor: 0.05 points tell nobody anything."""
 
@@ -56,6 +58,8 @@ LARGE = 2**18
 """Predicted probabilities from which fewer data sets are simulated."""
 
 _FEWER = 3  # a third as many
+_EVENTS = 20  # that are expected, or not, in data that can decide
+_DIGITS = 2  # of a number in a sentence
 _SHARES = 20  # "4 of 5": the largest denominator
 
 
@@ -129,7 +133,7 @@ class DetectableError(Result):
     predicted: float
     n_resamples: int
 
-    _derived: ClassVar[tuple[str, ...]] = ("points", "factor", "conclusion")
+    _derived: ClassVar[tuple[str, ...]] = ("points", "factor", "too_few", "conclusion", "advice")
 
     @property
     def points(self) -> float:
@@ -153,9 +157,36 @@ class DetectableError(Result):
         return self.n_outcomes == 2 and min(self.predicted, 1 - self.predicted) < RARE
 
     @property
+    def too_few(self) -> bool:
+        """Whether no error, or only one above 5 percentage points or above the base rate, would have been found."""
+        base = 100 * min(self.predicted, 1 - self.predicted) if self.n_outcomes == 2 else math.inf
+        return bool(self.errors) and not self.points <= min(TOLERATED_POINTS, base)
+
+    @property
     def conclusion(self) -> str:
         """What would have been found, and what not, in words."""
         return " ".join(self._sentences())
+
+    @property
+    def advice(self) -> str:
+        """How many observations to collect if these are too few, in words; empty if they are not.
+
+        If nothing is found that the number could be derived from, it has 20 expected events of the rarer outcome, or of
+        the most frequent class and of the others.
+        """
+        if not self.too_few:
+            return ""
+        few, rarer = "These data are too few to approve the predictions.", min(self.predicted, 1 - self.predicted)
+        if self.is_rare and math.isfinite(self.factor):
+            # The root of a number of rare events has the same variance whatever their rate is.
+            number = self.n_samples * ((math.sqrt(self.factor) - 1) / (math.sqrt(TOLERATED_FACTOR) - 1)) ** 2
+            return (
+                f"{few} To find true risks of {TOLERATED_FACTOR:g} times the predicted ones, collect {_about(number)}."
+            )
+        if math.isfinite(self.points) and not self.is_rare:
+            number, error = self.n_samples_for(TOLERATED_POINTS), f"errors of {TOLERATED_POINTS:g} percentage points"
+            return f"{few} To find {error}, collect {_about(number)}."
+        return f"{few} Collect {_about(_EVENTS / rarer)} at least." if rarer > 0 else few
 
     def n_samples_for(self, points: float) -> float:
         """Return about how many such observations find an error of some points; NaN if none is found now.
@@ -228,7 +259,10 @@ class DetectableError(Result):
         ]
         tables = [_table(self.errors)] if self.errors else []
         return Description(
-            f"Smallest detectable error ({self.test_statistic.name}, {size})", [self.conclusion], tables, remarks
+            f"Smallest detectable error ({self.test_statistic.name}, {size})",
+            [*filter(None, [self.conclusion, self.advice])],
+            tables,
+            remarks,
         )
 
 
@@ -241,6 +275,16 @@ def _table(errors: Sequence[SmallestError]) -> Table:
     ]
     columns = {"predictions are": "{kind}", "size": "{shown}", "points": "{points}", "factor": "{factor}"}
     return Table.of(records, columns, left=("size",))
+
+
+def rounded_up(number: float) -> int:
+    """Return a number rounded up to its first digits."""
+    unit = 10 ** max(math.floor(math.log10(number)) + 1 - _DIGITS, 0)
+    return math.ceil(number / unit) * unit
+
+
+def _about(number: float) -> str:
+    return f"about {rounded_up(number):,} observations"
 
 
 def points_in_words(points: float) -> str:

@@ -15,6 +15,7 @@ from caltest.hypothesis_tests._detectable_error import (
     USUAL_POWER,
     Detection,
     in_words,
+    rounded_up,
     sample_of,
 )
 from caltest.hypothesis_tests._power_curve import search_power, validate_power
@@ -37,7 +38,6 @@ _NULL_DRAWS = 1999  # at each number of observations; the fit over several numbe
 _SOME = 5000  # predictions that sizes are computed from
 _NEARLY = 0.6  # of the observations that another kind of error needs: which one needs more is simulated
 _HALVINGS = 50
-_DIGITS = 2  # of a number in a sentence
 
 Quantity = Literal["points", "slope", "factor", "temperature"]
 _UNITS: dict[str, str] = {
@@ -90,7 +90,7 @@ class SampleSizePlan(Result):
             return f"Such predictions cannot have this error: {error}. They are too near 0 or 1, or to each other."
         if self.n_samples is None:
             return f"Even {LARGE // self.n_outcomes:,} observations such as these would not find {error}."
-        number = _rounded_up(self.n_samples)
+        number = rounded_up(self.n_samples)
         need = "observation such as these is" if number == 1 else "observations such as these are"
         most = ""
         if self.quantity == "points":
@@ -104,12 +104,6 @@ class SampleSizePlan(Result):
             [self.conclusion],
             remarks=[f"Power {percent(self.power)}, level {percent(self.alpha)}; {how}. No label was used."],
         )
-
-
-def _rounded_up(number: float) -> int:
-    """Return a number rounded up to its first digits."""
-    unit = 10 ** max(math.floor(math.log10(number)) + 1 - _DIGITS, 0)
-    return math.ceil(number / unit) * unit
 
 
 @reads_arguments

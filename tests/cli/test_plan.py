@@ -64,6 +64,14 @@ def test_rare_events_and_several_classes(named, tmp_path, run):
     assert "needed to find a temperature of 2 in 4 of 5 data sets." in " ".join(text.split())
 
 
+def test_a_column_with_the_name_of_labels_is_not_looked_at(risks, run):
+    path, risk = risks
+    pd.DataFrame({"label": np.arange(60) % 2 + 0.0, "risk": risk}).to_csv(path, index=False)
+    code, text, _ = run("plan", path, "--factor", "3")
+    assert code == 0
+    assert 'predicted by "risk"' in " ".join(text.split())
+
+
 def test_certain_predictions_are_answered_in_words(tmp_path, run):
     pd.DataFrame({"p": [0.0, 1.0, 1.0]}).to_csv(tmp_path / "certain.csv", index=False)
     code, text, err = run("plan", tmp_path / "certain.csv")

@@ -111,6 +111,7 @@ def test_the_numbers_fit_each_other():
     assert [error.kind for error in found.errors] == ["too low", "too high", "too extreme", "not extreme enough"]
     assert found.points == max(error.points for error in found.errors)
     assert found.factor == found.errors[0].factor > 1
+    assert found.test_statistic == Omnibus()
     assert found.n_samples_for(found.points / 2) == pytest.approx(4 * len(RISKS))
     for error, kind in zip(found.errors, OF_EVENTS, strict=True):
         moved = kind.true_prob(np.column_stack([1 - RISKS, RISKS]), kind.amount(error.size))[:, 1]
@@ -164,6 +165,30 @@ def test_groups_have_no_detectable_error():
         caltest.detectable_error(RISKS, groups=groups)
 
 
+def test_advice_says_how_many_observations_to_collect():
+    """By the root law: errors of 5 points, risks of 1.5 times the predicted ones, or 20 expected events."""
+    few = "These data are too few to approve the predictions. "
+    cases = {
+        "enough": (np.full(1000, 0.3), ""),
+        "certain": (np.ones(9), ""),
+        "nothing is found": (np.full(2, 0.25), few + "Collect about 80 observations at least."),
+        "points": (np.full(60, 0.4), few + "To find errors of 5 percentage points, collect about {} observations."),
+        "rare": (
+            np.full(200, 0.02),
+            few + "To find true risks of 1.5 times the predicted ones, collect about {} observations.",
+        ),
+    }
+
+    def check(case):
+        prob, expected = case
+        found = caltest.detectable_error(prob, n_resamples=199, rng=0)
+        assert re.fullmatch(expected.format(r"[\d,]+"), found.advice), found.advice
+        assert found.too_few == bool(expected)
+        assert found.advice in " ".join(str(found).split())
+
+    assert failures(cases, check) == {}
+
+
 def test_bad_input():
     for options, message in (
         ({"power": 0.04}, "`power` must be larger than `alpha` 0.05, got 0.04."),
@@ -204,7 +229,3 @@ def test_the_power_at_the_smallest_error():
             labels = [detectable.simulate(true_prob, rng) for _ in range(600)]
             rejected = [caltest.calibration_test(y, two, n_resamples=999, rng=rng).rejected for y in labels]
             assert np.mean(rejected) == pytest.approx(0.8, abs=4 * math.sqrt(0.16 / 600) + 0.02), (seed, error.kind)
-
-
-def test_the_default_test_is_what_is_looked_at():
-    assert caltest.detectable_error(RISKS, n_resamples=99, rng=0).test_statistic == Omnibus()

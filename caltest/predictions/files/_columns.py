@@ -36,7 +36,7 @@ def guess_label(table: Table, prob: Sequence[str] | None) -> str:
         (only,) = frame.columns
         table.refuse(f"has the single column {only!r}; labels and probabilities are two columns or more")
     free = [name for name in frame.columns if name not in (prob or ()) and not normal(name).startswith(PREFIXES)]
-    candidates = [name for known in LABEL_NAMES for name in free if normal(name) == known]
+    candidates = named_as_labels(free)
     if not candidates:
         whole = [name for name in free if frame[name].dtype.kind != "f" and not holds_vectors(table, name)]
         whole = [name for name in whole if not _mostly_numbers(table, name) and not name.startswith("Unnamed: ")]
@@ -55,6 +55,11 @@ def guess_label(table: Table, prob: Sequence[str] | None) -> str:
     if len(candidates) > 1:
         table.refuse(f"any of the columns {shortened(candidates)} could hold the labels; name it with `label`")
     return candidates[0]
+
+
+def named_as_labels(names: Sequence[str]) -> list[str]:
+    """Return the names that are usual for labels, the most usual ones first."""
+    return [name for known in LABEL_NAMES for name in names if normal(name) == known]
 
 
 def guess_prob(table: Table, label: str, y_true: NDArray[Any]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from caltest.predictions.files._columns import (
     guess_label,
     guess_prob,
     match_classes,
+    named_as_labels,
     notice,
 )
 from caltest.predictions.files._formats import read_arrays, read_table
@@ -281,7 +282,9 @@ def read_probabilities(
         refuse_outside(values, table, columns)
     else:
         table = _table_of(source, **reading)
-        columns = tuple(prob) if prob else guess_prob(table, "", np.array(classes, dtype=object))
+        names = list(table.frame.columns)
+        label = next(iter(named_as_labels(names) if len(names) > 1 else []), "")  # it is not looked at
+        columns = tuple(prob) if prob else guess_prob(table, label, np.array(classes, dtype=object))
         _refuse_unknown(source, columns, list(table.frame.columns), advice)
         values = probabilities(table, columns)
     named = table.named and len(columns) == values.shape[1]
