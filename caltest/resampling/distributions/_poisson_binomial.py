@@ -21,6 +21,7 @@ SMALLEST_EXACT = 1e-12
 CHERNOFF = "Chernoff's inequality"
 _LOG_SLOPES = math.log(1e-8), math.log(200.0)  # where log t is searched; exp(200) must not overflow
 _N_STEPS = 16  # of golden section search: t to 1 %
+_EQUAL = 1e-9  # variance of probabilities, relative to their squares, that is rounding
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -167,7 +168,7 @@ class PoissonBinomial:
                 length = np.log1p(np.maximum(2 * a + a * a + b * b, -1.0)) / 2
             angle = np.arctan2(np.where(likely, -b, b), 1 + a)
             logarithm[j : j + size] = (weight * length).sum(axis=1) + 1j * (weight * angle).sum(axis=1)
-        return window.invert(np.exp(logarithm), round(float(weight[likely].sum())))
+        return window.invert(np.exp(logarithm), float(weight[likely].sum()))
 
     @property
     def counts(self) -> Integers:
@@ -281,6 +282,52 @@ class Events:
     prob: Floats
     weight: Floats
 
+    @classmethod
+    def of_power_sums(cls, sums: Floats) -> list[Events]:
+        r"""Return three events for each column of sums of powers of probabilities, by Gauss quadrature.
+
+        Their weighted probabilities have the same sums, so that the number of events has the same first five cumulants.
+        Three or fewer different probabilities are found again.
+
+        Parameters
+        ----------
+        sums : array of shape (6, n)
+            Sums of :math:`p^0, \dots, p^5`, the first positive.
+
+        Returns
+        -------
+        list of Events
+            One for each column.
+
+        References
+        ----------
+        G. H. Golub and J. H. Welsch (1969), Calculation of Gauss quadrature rules, Mathematics of Computation 23.
+
+        Examples
+        --------
+        >>> p = np.array([0.1, 0.1, 0.3, 0.6])
+        >>> (events,) = Events.of_power_sums(np.stack([np.sum(p**k, keepdims=True) for k in range(6)]))
+        >>> events.prob.round(6).tolist(), events.weight.round(6).tolist()
+        ([0.1, 0.3, 0.6], [2.0, 1.0, 1.0])
+        """
+        moments = sums / sums[0]
+        mean = moments[1]
+        first = moments[1:] - mean * moments[:-1]  # of Chebyshev's algorithm, which ends where a variance is rounding
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = first[2] / first[1]
+            several = first[1] > _EQUAL * moments[2]
+            spread, centre = np.where(several, first[1], 0.0), np.where(several, ratio - mean, mean)
+            second = first[1:] - centre * first[:-1] - spread * moments[:4]
+            three = several & (second[2] > _EQUAL * first[3])
+            further = np.where(three, second[2] / first[1], 0.0)
+            last = np.where(three, second[3] / second[2] - ratio, centre)
+        matrix = np.zeros((sums.shape[1], 3, 3))
+        matrix[:, [0, 1, 2], [0, 1, 2]] = np.stack([mean, centre, last], axis=1)
+        matrix[:, [1, 2], [0, 1]] = np.sqrt(np.stack([spread, further], axis=1))
+        prob, vector = np.linalg.eigh(matrix)  # reads the lower triangle
+        weight = sums[0][:, None] * np.square(vector[:, 0])
+        return [cls(np.clip(p[w > 0], 0.0, 1.0), w[w > 0]) for p, w in zip(prob, weight, strict=True)]
+
     @cached_property
     def count(self) -> PoissonBinomial:
         """Distribution of the number K of events that happen."""
@@ -288,7 +335,8 @@ class Events:
 
     def log_moment(self, t: float) -> float:
         """Return log E exp(t K)."""
-        return float(self.weight @ np.log1p(self.prob * np.expm1(t)))
+        with np.errstate(divide="ignore"):  # certain events, whose number cannot be smaller
+            return float(self.weight @ np.log1p(self.prob * np.expm1(t)))
 
     def bound(self, count: int, *, upper: bool) -> float:
         """Return Chernoff's bound of P(K >= count), or of P(K <= count)."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from caltest.resampling import PoissonBinomial
-from caltest.resampling.distributions._poisson_binomial import window_half_width
+from caltest.resampling.distributions._poisson_binomial import Events, window_half_width
 from tests.reference import naive
 
 
@@ -63,6 +63,39 @@ def test_two_sided_pvalues():
     far = PoissonBinomial.of(np.full(10_000, 0.5))
     assert far.two_sided(0) == far.two_sided(10_000) == 0.0  # outside of the window
     assert far.two_sided(5000) == 1.0
+
+
+def power_sums(p):
+    return np.stack([np.sum(p**k, axis=0) for k in range(6)])
+
+
+@pytest.mark.parametrize(
+    "p",
+    [[0.1] * 15 + [0.3] * 16 + [0.6] * 19, [0.2] * 30 + [0.9] * 20, [0.3] * 50, [0.37], [0.0] * 5, [0.0, 1.0, 1.0]],
+)
+def test_power_sums_of_three_probabilities_give_them_back(p):
+    p = np.array(p)
+    (events,) = Events.of_power_sums(power_sums(p[:, None]))
+    value, number = np.unique(p, return_counts=True)
+    np.testing.assert_allclose(events.prob, value, atol=1e-9)
+    np.testing.assert_allclose(events.weight, number, rtol=1e-7)
+    for k in range(len(p) + 1):
+        expected = PoissonBinomial.of(p).two_sided(k)
+        assert events.two_sided(k) == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+def test_power_sums_have_the_cumulants_of_many_probabilities():
+    """Weights of probabilities on both sides of one half are no whole numbers."""
+    rng = np.random.default_rng(3)
+    p = np.stack([rng.beta(0.3, 0.3, 60), rng.beta(0.5, 5, 60), rng.beta(8, 2, 60)], axis=1)
+    for events, one in zip(Events.of_power_sums(power_sums(p)), p.T, strict=True):
+        exact = PoissonBinomial.of(one)
+        deviation = exact.counts - one.sum()
+        own = events.count.counts - one.sum()
+        for k in range(4):
+            assert own**k @ events.count.pmf == pytest.approx(deviation**k @ exact.pmf, abs=1e-6)
+        for k in exact.counts[exact.pmf > 1e-4]:
+            assert events.two_sided(int(k)) == pytest.approx(exact.two_sided(int(k)), rel=0.05)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.floats(0.05, 0.99))
