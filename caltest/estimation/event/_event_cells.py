@@ -20,6 +20,12 @@ _MANY, _N_CELLS = 1_500, 1_024  # predictions that are kept, and cells of more
 _FAR = 37.0  # logits beyond which there are no more cells; 1 - 2^-53 has 36.7
 _FARTHEST = 750.0  # the logarithm of the smallest number is -745
 _BLOCK = 2**13  # observations; BLAS would use threads for dot products of many more
+_UP_TO_HALF = np.array([1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5])
+ROUND_NUMBERS = np.round(np.concatenate([[0.0], _UP_TO_HALF, 1 - _UP_TO_HALF[::-1], [1.0]]), 12)
+"""Ends of the intervals of `between_round_numbers`, of which one half is twice one."""
+_NEAR = 1e-6  # logits: distance of a prediction from a round number that it is equal to
+_CUTS = np.log(_UP_TO_HALF) - np.log1p(-_UP_TO_HALF) - _NEAR
+_CUTS = np.concatenate([_CUTS, -_CUTS[::-1]])
 _EQUAL = 1e-12  # logits that differ by less are equal
 _LARGEST = 700.0  # whose exponential is a number
 _STEPS, _PRECISION = 100, 1e-7  # Newton steps, and the size of the last one, whose error is about its square
@@ -300,9 +306,18 @@ class EventCells:
         return (a - b * self.centre if math.isfinite(b) else a), b
 
 
+def between_round_numbers(logit: Floats) -> Integers:
+    """Return the intervals between `ROUND_NUMBERS` in which predictions lie.
+
+    A prediction that is a round number belongs to the side of one half, so that the intervals of the complement are
+    mirror images: .2 lies between .2 and .3, and .8 between .7 and .8. One half has an interval.
+    """
+    return np.searchsorted(_CUTS, logit, side="right")
+
+
 @dataclass(frozen=True, eq=False)
 class _Cut:
-    """Cells of finite logits: each value, where there are few, or intervals of equal width."""
+    """Cells of finite logits: each value, where there are few, or intervals of equal width, cut at round numbers."""
 
     values: Floats | None
     low: float
@@ -334,13 +349,14 @@ class _Cut:
         low, high = max(first, -_FAR), min(last, _FAR)
         if high <= low:
             low, high = first, last
-        return cls(None, low, _N_CELLS / max(high - low, 1e-9), _N_CELLS)
+        return cls(None, low, _N_CELLS / max(high - low, 1e-9), _N_CELLS + len(_CUTS))
 
     def index(self, logit: Floats) -> Integers:
         """Return the cell of each logit."""
         if self.values is not None:
             return np.searchsorted(self.values, logit)
-        return np.clip((logit - self.low) * self.scale, 0, _N_CELLS - 1).astype(np.int64)
+        narrow = np.clip((logit - self.low) * self.scale, 0, _N_CELLS - 1).astype(np.int64)
+        return narrow + between_round_numbers(logit)
 
 
 def _blocks(sample: Sample) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:

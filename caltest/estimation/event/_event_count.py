@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -164,16 +165,17 @@ class EventCount:
         return without_skewness(cells.observed - float(cells.count @ prob), float(cells.squares @ spread), third)
 
 
-def without_skewness(deviation: float, variance: float, third: float) -> float:
-    """Return a deviation over its standard deviation, made symmetric by its third moment.
+def without_skewness(deviation: Any, variance: Any, third: Any) -> Any:
+    """Return deviations over their standard deviation, made symmetric by their third moment.
 
     The cubic of Hall (1992, section 3.9), which increases everywhere, unlike the quadratic of Cornish and Fisher.
     """
-    if variance <= 0:
-        return math.copysign(math.inf, deviation) if deviation else 0.0
-    z = deviation / math.sqrt(variance)
-    q = min(max(third / variance**1.5 / 6, -_MOST_SKEWED), _MOST_SKEWED)
-    return q + z - q * z**2 + q**2 * z**3 / 3
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = deviation / np.sqrt(variance)
+        q = np.clip(third / variance**1.5 / 6, -_MOST_SKEWED, _MOST_SKEWED)
+        skewed = q * z
+        standardised = q + z * (1 - skewed * (1 - skewed / 3))
+    return np.where(variance > 0, standardised, np.where(deviation == 0, 0.0, np.copysign(np.inf, deviation)))[()]
 
 
 def outward_root(gap: Callable[[float], float], start: float, step: float) -> float:

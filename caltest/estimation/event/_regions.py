@@ -1,0 +1,312 @@
+r"""Regions of the predicted probabilities of an event, such as those between 60 and 80 %, in which they are wrong.
+
+A region is a union of adjacent cells (bins) between round numbers, which are joined until each has enough expected
+events and non-events. A region has K events, of which E are expected, with variance V and third central moment
+:math:`\mu_3`,
+
+.. math:: E = \sum_i p_i, \qquad V = \sum_i p_i (1 - p_i), \qquad \mu_3 = \sum_i p_i (1 - p_i) (1 - 2 p_i).
+
+Its score is the standardised deviation without its skewness, by Hall's cubic (1992),
+
+.. math:: z + q - q z^2 + \tfrac13 q^2 z^3, \qquad z = \frac{K - E}{V^{1/2}}, \quad q = \frac{\mu_3}{6 V^{3/2}},
+
+increasing in K and about standard normal. The p-value of a region is the probability that the largest absolute score of
+all regions is at least as large as its own if the model is calibrated. So all regions with p-values of at most
+:math:`\alpha` are wrong, with probability :math:`1 - \alpha` (single-step max). Numbers of events are drawn for whole
+cells from their exact distributions, which takes as long for millions of observations as for thousands.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from caltest.estimation.event._event_cells import ROUND_NUMBERS, EventCells, between_round_numbers
+from caltest.estimation.event._event_count import outward_root, without_skewness
+from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions.inputs._parts import sums_in_parts
+from caltest.resampling.distributions._base import MonteCarloDistribution
+from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
+from caltest.results import ConfidenceInterval
+
+REGION_DRAWS = 1999
+"""Draws of the numbers of events of all cells."""
+_HALF = len(ROUND_NUMBERS) // 2 - 1  # the interval of predictions of exactly one half
+_LEAST_VARIANCE, _LEAST_SHARE = 1.0, 1 / 24
+_ROUNDING = 1e-9
+_FEWEST = 10  # events and non-events for a bend, after two numbers were fitted
+
+
+@dataclass(frozen=True, eq=False)
+class RegionCells:
+    """Adjacent cells between round numbers, of which regions are made.
+
+    Attributes
+    ----------
+    table : EventCells
+        Narrow cells of predictions strictly between 0 and 1, with numbers of observations and events.
+    low, high : arrays of shape (n_cells,)
+        Limits of the cells. A prediction that is equal to one belongs to the side of one half, so that the cells of the
+        complement are their mirror images: .2 lies between .2 and .3, and .8 between .7 and .8.
+    start : array of shape (n_cells + 1,)
+        First entry of each cell in the table, and the number of entries.
+    """
+
+    table: EventCells
+    low: Floats
+    high: Floats
+    start: Integers
+
+    @classmethod
+    def of(cls, table: EventCells) -> RegionCells:
+        """Return the cells of a table; without weights, because numbers of events are drawn."""
+        prob = table.prob(0.0, 1.0)
+        place = between_round_numbers(table.logit)
+        cells = joined_intervals(sums_in_parts(place, table.count * prob * (1 - prob), len(ROUND_NUMBERS) - 1))
+        first, after = np.transpose(cells)
+        return cls(
+            table,
+            ROUND_NUMBERS[first],
+            ROUND_NUMBERS[after],
+            np.searchsorted(place, np.append(first, len(ROUND_NUMBERS))),
+        )
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return len(self.low)
+
+    @property
+    def regions(self) -> tuple[Integers, Integers]:
+        """First cell of each region and the cell after its last one; the whole range is none."""
+        first, after = np.triu_indices(self.n_cells + 1, 1)
+        part = after - first < self.n_cells
+        return first[part], after[part]
+
+    def sum(self, values: Floats) -> Floats:
+        """Return the sums of a column of the table over each cell."""
+        return np.add.reduceat(values, self.start[:-1])
+
+    def draw(self, prob: Floats, n_draws: int, rng: np.random.Generator) -> Floats:
+        """Return numbers of events of each cell ``(n_cells, n_draws)``, for probabilities of the table's entries.
+
+        The rarer of the event and its complement is drawn, so that both have the same draws, mirrored.
+        """
+        common = self.table.count @ prob > self.table.size / 2
+        drawn = np.empty((self.n_cells, n_draws))
+        cells = list(enumerate(pairwise(self.start)))
+        for j, (a, b) in reversed(cells) if common else cells:
+            number = PoissonBinomial.of_weighted(1 - prob[a:b] if common else prob[a:b], self.table.count[a:b])
+            below = np.cumsum(number.pmf)
+            drawn[j] = number.first + np.searchsorted(below, rng.random(n_draws) * below[-1], side="right")
+        return self.sum(self.table.count)[:, None] - drawn if common else drawn
+
+
+def joined_intervals(variance: Floats) -> list[tuple[int, int]]:
+    """Return the first interval of each cell and the one after its last, for the variances of the intervals' events.
+
+    Intervals are joined from both ends towards one half, until a cell has a variance of at least 1 and a 24th of the
+    total. What is left in the middle joins the neighbour with the smaller variance, or both if they are equal.
+    """
+    least = max(_LEAST_VARIANCE, variance.sum() * _LEAST_SHARE) * (1 - _ROUNDING)
+    lower = [0, *_joined(variance[:_HALF], least)]  # ends of cells, from outside
+    upper = [len(variance) - number for number in (0, *_joined(variance[:_HALF:-1], least))]
+    below, above = list(pairwise(lower)), [(first, after) for after, first in pairwise(upper)]
+    first, after = lower[-1], upper[-1]
+    middle = variance[first:after].sum()
+    if middle == 0 and (below or above):
+        return [*below, *reversed(above)]
+    if middle < least and (below or above):
+        left, right = (variance[slice(*cells[-1])].sum() if cells else math.inf for cells in (below, above))
+        first = below.pop()[0] if left <= right * (1 + _ROUNDING) else first
+        after = above.pop()[1] if right <= left * (1 + _ROUNDING) else after
+    return [*below, (first, after), *reversed(above)]
+
+
+def _joined(variance: Floats, least: float) -> list[int]:
+    """Return after how many intervals a cell is complete."""
+    found, total = [], 0.0
+    for number, part in enumerate(variance, 1):
+        total += part
+        if total >= least:
+            found.append(number)
+            total = 0.0
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """Regions of the predicted probabilities of an event, with p-values that are adjusted for their number.
+
+    Attributes
+    ----------
+    cells : RegionCells
+        The cells that they are made of.
+    low, high : arrays of shape (n_regions,)
+        Limits of each region, round numbers.
+    n, predicted, observed : arrays of shape (n_regions,)
+        Number of observations, average prediction and frequency of the event.
+    score : array of shape (n_regions,)
+        Standardised deviation without its skewness, positive if events are more frequent than predicted.
+    null : MonteCarloDistribution
+        Largest absolute score of all regions, if the model is calibrated.
+    """
+
+    cells: RegionCells
+    low: Floats
+    high: Floats
+    n: Floats
+    predicted: Floats
+    observed: Floats
+    score: Floats
+    null: MonteCarloDistribution
+
+    @classmethod
+    def of(cls, cells: RegionCells, rng: np.random.Generator, n_draws: int = REGION_DRAWS) -> Regions:
+        """Return all regions; none if there are too few expected events or non-events for two cells."""
+        if cells.n_cells < 2:
+            none = np.zeros(0)
+            return cls(cells, none, none, none, none, none, none, MonteCarloDistribution(none))
+        first, after = cells.regions
+        prob = cells.table.prob(0.0, 1.0)
+        sums = _Moments.of(cells, prob)
+        n, observed = (sums.of_regions(cells.sum(part)) for part in (cells.table.count, cells.table.events))
+        drawn = cells.draw(prob, n_draws, rng)
+        null = MonteCarloDistribution(np.abs(sums.score(sums.of_regions(drawn))).max(axis=0))
+        low, high, score = cells.low[first], cells.high[after - 1], sums.score(observed[:, None])[:, 0]
+        return cls(cells, low, high, n, sums.expected / n, observed / n, score, null)
+
+    @cached_property
+    def pvalue(self) -> Floats:
+        """P-values ``(n_regions,)``, adjusted for the number of regions."""
+        return np.array([self.null.sf(score) for score in np.abs(self.score)])
+
+    def interval(self, region: int, level: float) -> ConfidenceInterval:
+        """Return the confidence interval of the average probability of the event in a region.
+
+        The intervals of all regions hold at the same time with probability ``level``. They have the averages that the
+        test does not reject if the logits of a region are shifted, so that the predicted average is outside if and only
+        if the p-value is at most ``1 - level``.
+
+        Parameters
+        ----------
+        region : int
+            Its number.
+        level : float
+            Confidence level.
+
+        Returns
+        -------
+        ConfidenceInterval
+            Lower and upper limit.
+        """
+        values = np.sort(self.null.values)
+        beyond = math.floor((1 - level) * (len(values) + 1) * (1 + _ROUNDING))
+        largest = values[-beyond] if beyond else math.inf
+        first, after = (part[region] for part in self.cells.regions)
+        entries = slice(self.cells.start[first], self.cells.start[after])
+        table = self.cells.table
+        parts = (part[entries] for part in (table.prob(0.0, 1.0), table.count, table.events))
+        return _limits(EventCells.of_counts(*parts), largest)
+
+
+def bend_pvalue(cells: RegionCells, rng: np.random.Generator, n_draws: int = REGION_DRAWS) -> float:
+    r"""Return the p-value of the hypothesis that logistic recalibration repairs everything.
+
+    The regions are tested with the probabilities that were fitted, :math:`q_i = \mathrm{expit}(a + b\,\mathrm{logit}\,
+    p_i)`, and the part of the simulated residuals that would have been fitted is taken out: with the information matrix
+    I of (a, b) and the score s of a draw, :math:`\sum_{i \in r} q_i (1 - q_i) (1, l_i) I^{-1} s` of each region r. The
+    score has a part within the cells, which is drawn from a normal distribution.
+
+    Parameters
+    ----------
+    cells : RegionCells
+        Cells of the predictions.
+    rng : numpy.random.Generator
+        Source of randomness.
+    n_draws : int
+        Number of draws.
+
+    Returns
+    -------
+    float
+        The p-value of the largest absolute score of a region; 1 without regions, for separated labels, and for fewer
+        than 10 events or non-events.
+    """
+    table = cells.table
+    intercept, slope = table.raw_fit
+    if cells.n_cells < 2 or not math.isfinite(slope) or min(table.worth) < _FEWEST:
+        return 1.0
+    logit, fitted = table.logit, table.prob(intercept, slope)
+    sums = _Moments.of(cells, fitted)
+    weight = table.count * fitted * (1 - fitted)
+    spread = cells.sum(weight)
+    centre = cells.sum(weight * logit) / spread
+    within = weight @ np.square(logit - np.repeat(centre, np.diff(cells.start)))
+    drawn = cells.draw(fitted, n_draws, rng)
+    residual = drawn - cells.sum(table.count * fitted)[:, None]
+    directions = np.stack([spread, spread * centre])
+    information = directions @ np.stack([np.ones_like(centre), centre], axis=1) + np.diag([0.0, within])
+    score = np.stack([np.ones_like(centre), centre]) @ residual
+    score[1] += math.sqrt(within) * rng.standard_normal(n_draws)
+    drawn = drawn - directions.T @ np.linalg.solve(information, score)
+    null = MonteCarloDistribution(np.abs(sums.score(sums.of_regions(drawn))).max(axis=0))
+    observed = sums.of_regions(cells.sum(table.events))
+    return null.sf(float(np.abs(sums.score(observed[:, None])).max()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """Moments of the numbers of events of regions ``(n_regions,)``, and the regions as parts of sorted cells."""
+
+    regions: tuple[Integers, Integers]
+    expected: Floats
+    variance: Floats
+    third: Floats
+
+    @classmethod
+    def of(cls, cells: RegionCells, prob: Floats) -> _Moments:
+        """Return the moments for probabilities of the table's entries."""
+        expected, variance = cells.table.count * prob, cells.table.count * prob * (1 - prob)
+        parts = (cells.sum(part) for part in (expected, variance, variance * (1 - 2 * prob)))
+        return cls(cells.regions, *(_of_regions(cells.regions, part) for part in parts))
+
+    def of_regions(self, values: Floats) -> Floats:
+        """Return sums ``(n_regions, ...)`` of values of cells ``(n_cells, ...)``."""
+        return _of_regions(self.regions, values)
+
+    def score(self, events: Floats) -> Floats:
+        """Return the scores of numbers of events ``(n_regions, n)``."""
+        expected, variance, third = (part[:, None] for part in (self.expected, self.variance, self.third))
+        scores: Floats = without_skewness(events - expected, variance, third)
+        return scores
+
+
+def _of_regions(regions: tuple[Integers, Integers], values: Floats) -> Floats:
+    first, after = regions
+    below = np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(values, axis=0)])
+    return below[after] - below[first]
+
+
+def _limits(cells: EventCells, largest: float) -> ConfidenceInterval:
+    """Return the average probabilities at which the score of a region has an absolute value of ``largest``."""
+    size, observed = cells.size, cells.observed
+
+    def score(shift: float) -> float:
+        prob = cells.prob(shift, 1.0)
+        variance = cells.count * prob * (1 - prob)
+        return float(without_skewness(observed - cells.count @ prob, variance.sum(), variance @ (1 - 2 * prob)))
+
+    start = cells.intercept(total=min(max(observed, 0.5), size - 0.5))
+    step = 2.2 / math.sqrt(max(cells.at(start, 1.0).variance, 0.2))
+
+    def mean(shift: float) -> float:
+        return float(cells.count @ cells.prob(shift, 1.0)) / size
+
+    low = mean(outward_root(lambda shift: largest - score(shift), start, -step)) if observed > 0 else 0.0
+    high = mean(outward_root(lambda shift: largest + score(shift), start, step)) if observed < size else 1.0
+    return ConfidenceInterval(low, high)
