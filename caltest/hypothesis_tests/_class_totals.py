@@ -1,0 +1,96 @@
+"""The number of observations of each class, against its distribution if the model is calibrated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.estimation.event._event_cells import EventCells
+from caltest.estimation.event._event_count import EventCount
+from caltest.predictions._arrays import Floats, Integers
+from caltest.resampling.distributions._poisson_binomial import Events
+from caltest.resampling.engine._pvalues import correct_pvalues
+
+_BLOCK_VALUES = 2**16  # in the cache
+_N_SUMS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTotals:
+    r"""Numbers of observations of each class, which are Poisson-binomial if the model is calibrated.
+
+    The probabilities :math:`p_{1k}, \dots, p_{nk}` of a class are replaced by three with weights that have the same
+    sums of powers up to the fifth, so that one pass over the predictions suffices. The number of observations then has
+    the same first five cumulants. Two-sided p-values above 1e-4 had a relative error of .02 at most in 15 designs.
+
+    Attributes
+    ----------
+    count : array of shape (n_classes,)
+        Observed number of observations of each class.
+    events : sequence of Events
+        For each class, the distribution of this number.
+    """
+
+    count: Integers
+    events: Sequence[Events]
+
+    @classmethod
+    def of(cls, prob: NDArray[np.floating], outcome: NDArray[np.integer]) -> ClassTotals:
+        """Return the totals of predictions ``(n_samples, n_classes)`` and outcomes ``(n_samples,)``."""
+        n, n_classes = prob.shape
+        sums = np.zeros((_N_SUMS, n_classes))
+        sums[0] = n
+        size = max(1, _BLOCK_VALUES // n_classes)
+        for start in range(0, n, size):
+            part = prob[start : start + size].astype(np.float64)
+            power = part.copy()
+            for k in range(1, _N_SUMS):
+                sums[k] += power.sum(axis=0)
+                power *= part
+        return cls(np.bincount(outcome, minlength=n_classes), Events.of_power_sums(sums))
+
+    @property
+    def n_samples(self) -> int:
+        """Number of observations."""
+        return int(self.count.sum())
+
+    @cached_property
+    def predicted(self) -> Floats:
+        """Average prediction of each class."""
+        return np.array([events.weight @ events.prob for events in self.events]) / self.n_samples
+
+    @property
+    def observed(self) -> Floats:
+        """Frequency of each class."""
+        return self.count / self.n_samples
+
+    @cached_property
+    def pvalue(self) -> Floats:
+        """Two-sided p-values of the classes, adjusted for their number by Holm's method."""
+        single = [events.two_sided(int(k)) for events, k in zip(self.events, self.count, strict=True)]
+        return correct_pvalues(single)
+
+    def interval(self, k: int, level: float) -> tuple[float, float]:
+        """Return confidence limits of the average probability of a class, if the logits of all predictions are shifted.
+
+        Parameters
+        ----------
+        k : int
+            Number of the class.
+        level : float
+            Confidence level of the intervals of all classes together (Bonferroni).
+
+        Returns
+        -------
+        tuple of float
+            Lower and upper limit.
+        """
+        events, share = self.events[k], self.observed[k]
+        cells = EventCells.of_counts(events.prob, events.weight, events.weight * share)
+        ends = EventCount(cells).interval((1 - level) / 2 / len(self.count))
+        low, high = (float(cells.count @ cells.prob(end, 1.0)) / self.n_samples for end in ends)
+        return low, high

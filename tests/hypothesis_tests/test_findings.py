@@ -1,0 +1,199 @@
+"""What is named after a rejection: closed testing, the order, and what is left out."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+from caltest.estimation.event._event_cells import EventCells
+from caltest.estimation.event._in_the_large import InTheLarge
+from caltest.estimation.event._slope import Slope
+from caltest.hypothesis_tests._class_totals import ClassTotals
+from caltest.hypothesis_tests._findings import closed_pvalues, findings_of_classes, findings_of_event
+from caltest.predictions._lenses import Confidence
+from caltest.predictions._sample import make_sample
+
+
+def closed(gate, pvalues):
+    """Adjusted p-values of up to three hypotheses: the largest p-value of the intersections that hold each one."""
+    n = len(pvalues)
+    subsets = [part for size in range(1, n + 1) for part in combinations(range(n), size)]
+
+    def pvalue(part):
+        if len(part) == 3:
+            return gate
+        return min(1.0, len(part) * min(pvalues[i] for i in part))
+
+    return [max(gate, *(pvalue(part) for part in subsets if i in part)) for i in range(n)]
+
+
+def test_closed_testing_is_that_of_all_intersections():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        gate, pvalues = rng.random() ** 3, (rng.random(rng.integers(1, 4)) ** 2).tolist()
+        found = [float(closed_pvalues(gate, p, pvalues[:i] + pvalues[i + 1 :])) for i, p in enumerate(pvalues)]
+        assert found == pytest.approx(closed(gate, pvalues))
+
+
+def test_adjusted_pvalues_have_the_factors_two_two_and_one():
+    p = [0.02, 0.004, 0.015]
+    assert [float(closed_pvalues(0.001, p[i], p[:i] + p[i + 1 :])) for i in range(3)] == [0.03, 0.008, 0.03]
+    assert closed_pvalues(0.2, 0.01, [0.3]) == 0.2
+    np.testing.assert_allclose(closed_pvalues(0.0, np.array([0.01, 0.04, 0.5]), [0.03, 0.6]), [0.02, 0.08, 1.0])
+
+
+def findings(prob, event, *, gate=1e-4, alpha=0.05, seed=0, **design):
+    """What is named, and the same of the complement, which must agree."""
+    found = []
+    for one, label in ((prob, event), (1 - prob, ~event)):
+        cells = EventCells.of(make_sample(label.astype(int), one, **design))
+        numbers = InTheLarge.of(cells, 1 - alpha / 2), Slope.of(cells, 1 - alpha / 2)
+        found.append(findings_of_event(cells, *numbers, gate_pvalue=gate, alpha=alpha, rng=np.random.default_rng(seed)))
+    one, other = found
+    mirrored = {"too low": "too high", "too high": "too low"}
+    assert [e.kind for e in one] == [mirrored.get(e.kind, e.kind) for e in other]
+    for a, b in zip(one, other, strict=True):
+        assert (a.predicted, a.observed, a.n) == pytest.approx((1 - b.predicted, 1 - b.observed, b.n))
+        assert (a.low, a.high) == pytest.approx((1 - b.high, 1 - b.low))
+        assert a.pvalue == pytest.approx(b.pvalue, rel=0.05)
+    return one
+
+
+def kinds(found):
+    return [error.kind for error in found]
+
+
+def data(true, n=3000, seed=1, low=0.02, high=0.98):
+    rng = np.random.default_rng(seed)
+    prob = rng.uniform(low, high, n)
+    return prob, rng.random(n) < true(prob)
+
+
+def test_nothing_is_named_without_a_rejection():
+    prob, event = data(lambda p: expit(logit(p) - 1))
+    assert findings(prob, event, gate=0.06) == ()
+    assert kinds(findings(prob, event))[0] == "too high"
+    calibrated = data(lambda p: p)
+    assert findings(*calibrated) == ()
+
+
+@pytest.mark.parametrize(
+    ("true", "expected"),
+    [
+        (lambda p: expit(logit(p) + 0.5), ["too low", "wrong in one part"]),
+        (lambda p: expit(logit(p) - 0.5), ["too high", "wrong in one part"]),
+        (lambda p: expit(0.7 * logit(p)), ["too extreme", "wrong in one part"]),
+        (lambda p: expit(1.4 * logit(p)), ["not extreme enough", "wrong in one part"]),
+        (lambda p: expit(0.7 * logit(p) + 0.4), ["too low", "too extreme", "wrong in one part"]),
+        (lambda p: np.where((p > 0.6) & (p < 0.8), 0.5, p), ["wrong in parts", "too high", "too extreme"]),
+        (lambda p: np.where(np.abs(p - 0.5) < 0.1, 1 - p, p), ["wrong in parts"]),
+    ],
+)
+def test_what_the_first_sentence_is_about_comes_first(true, expected):
+    found = findings(*data(true))
+    assert kinds(found) == expected
+    for error in found:
+        low, high = error.interval
+        assert low <= error.estimate <= high
+        assert error.pvalue <= 0.05
+    if "wrong in parts" in expected:
+        assert 0.3 < found[0].low < found[0].high < 0.9
+    assert all(error.n == 3000 for error in found if not error.kind.startswith("wrong"))
+
+
+def test_a_region_is_named_with_its_numbers():
+    prob, event = data(lambda p: np.where((p > 0.6) & (p < 0.8), 0.5, p), n=10_000)
+    region = findings(prob, event)[0]
+    inside = (prob > 0.6) & (prob < 0.8)
+    assert (region.low, region.high, region.n) == (0.6, 0.8, inside.sum())
+    assert (region.predicted, region.observed) == pytest.approx((prob[inside].mean(), event[inside].mean()), abs=1e-4)
+    low, high = region.interval
+    assert low < region.observed < high < region.predicted
+
+
+def test_constant_predictions_have_an_average_only():
+    prob = np.full(200, 0.3)
+    assert kinds(findings(prob, np.arange(200) < 100)) == ["too low"]
+    assert findings(prob, np.arange(200) < 62) == ()
+
+
+def test_one_and_two_observations_and_certain_predictions():
+    for prob, event in (([0.3], [1]), ([0.2, 0.9], [1, 0]), ([0.0, 1.0], [0, 1]), ([0.0, 1.0, 0.5], [0, 1, 1])):
+        assert findings(np.array(prob), np.array(event, dtype=bool)) == ()
+    assert kinds(findings(np.array([1e-6, 0.9]), np.array([True, True]), alpha=0.05)) == ["too low"]
+
+
+def test_with_groups_no_regions_are_named():
+    prob, event = data(lambda p: expit(logit(p) + 0.5), n=2000)
+    assert kinds(findings(prob, event, groups=np.arange(2000) // 20)) == ["too low"]
+    assert findings(prob, event, groups=np.arange(2000) // 500) == ()
+
+
+def test_equal_weights_change_nothing_and_others_leave_regions_out():
+    prob, event = data(lambda p: expit(0.7 * logit(p) + 0.5))
+    assert findings(prob, event, sample_weight=np.full(3000, 2.0)) == findings(prob, event)
+    weighted = findings(prob, event, sample_weight=np.where(np.arange(3000) % 2, 0.5, 1.5))
+    assert kinds(weighted) == ["too low", "too extreme"]
+
+
+def of_classes(prob, outcome, *, gate=1e-4, alpha=0.05):
+    sample = make_sample(outcome, prob)
+    cells = EventCells.of(make_sample(outcome, prob, lens=Confidence()))
+    totals = ClassTotals.of(sample.given, sample.outcome)
+    return findings_of_classes(cells, InTheLarge.of(cells, 1 - alpha / 2), totals, gate_pvalue=gate, alpha=alpha)
+
+
+def several(true, n=2000, n_classes=4, seed=2):
+    rng = np.random.default_rng(seed)
+    prob = rng.dirichlet(np.full(n_classes, 0.7), n)
+    cumulative = np.cumsum(true(prob), axis=1)
+    return prob, (rng.random(n)[:, None] * cumulative[:, -1:] > cumulative).sum(axis=1)
+
+
+def moved(q, k, factor):
+    q = q.copy()
+    q[:, k] *= factor
+    return q
+
+
+@pytest.mark.parametrize(
+    ("true", "expected"),
+    [
+        (lambda q: q, []),
+        (lambda q: q**0.7, ["over-confident"]),
+        (lambda q: q**1.5, ["under-confident"]),
+        (lambda q: moved(q, 2, 0.5), ["totals"]),
+    ],
+)
+def test_classes_are_about_confidence_first(true, expected):
+    prob, outcome = several(true)
+    found = of_classes(prob, outcome)
+    assert kinds(found)[:1] == expected
+    assert of_classes(prob, outcome, gate=0.06) == ()
+    permuted = of_classes(prob[:, [3, 1, 0, 2]], np.array([2, 1, 3, 0])[outcome])
+    assert kinds(permuted) == kinds(found)
+    if expected == ["totals"]:
+        assert found[0].classes[0] == 2
+        assert permuted[0].classes[0] == 3
+        low, high = found[0].interval
+        assert low < found[0].observed < high < found[0].predicted
+
+
+def test_half_of_the_level_is_handed_on():
+    """The confidence at 4 % is named if all totals are wrong, and totals at 4 % if the confidence is."""
+    prob, outcome = several(lambda q: q)
+    sample = make_sample(outcome, prob)
+    cells = EventCells.of(make_sample(outcome, prob, lens=Confidence()))
+    large = InTheLarge.of(cells, 0.975)
+    for confidence, classes, expected in (
+        (0.04, [0.01, 0.02], ["over", "totals"]),
+        (0.04, [0.01, 0.03], ["totals"]),
+        (0.01, [0.04, 0.5], ["over", "totals"]),
+        (0.03, [0.04, 0.5], []),
+    ):
+        totals = ClassTotals.of(sample.given, sample.outcome)
+        totals.__dict__["pvalue"] = np.array([*classes, *[classes[1]] * 2])
+        numbers = InTheLarge(0.9, large.ratio_interval, 0.0, large.intercept_interval, confidence)
+        found = findings_of_classes(cells, numbers, totals, gate_pvalue=1e-4, alpha=0.05)
+        assert [kind.split("-")[0] for kind in kinds(found)] == expected
