@@ -19,7 +19,7 @@ cells from their exact distributions, which takes as long for millions of observ
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -210,8 +210,10 @@ class Regions:
         first, after = (part[region] for part in self.cells.regions)
         entries = slice(self.cells.start[first], self.cells.start[after])
         table = self.cells.table
-        parts = (part[entries] for part in (table.prob(0.0, 1.0), table.count, table.events))
-        return _limits(EventCells.of_counts(*parts), largest)
+        part = replace(
+            table, logit=table.logit[entries], count=table.count[entries], events=table.events[entries]
+        )  # its other numbers are not used
+        return _limits(part, largest)
 
 
 def bend_pvalue(cells: RegionCells, rng: np.random.Generator, n_draws: int = REGION_DRAWS) -> float:
@@ -301,12 +303,19 @@ def _limits(cells: EventCells, largest: float) -> ConfidenceInterval:
         variance = cells.count * prob * (1 - prob)
         return float(without_skewness(observed - cells.count @ prob, variance.sum(), variance @ (1 - 2 * prob)))
 
-    start = cells.intercept(total=min(max(observed, 0.5), size - 0.5))
-    step = 2.2 / math.sqrt(max(cells.at(start, 1.0).variance, 0.2))
+    estimate = cells.intercept(total=min(max(observed, 0.5), size - 0.5))
+    step = 0.5 / math.sqrt(max(cells.at(estimate, 1.0).variance, 0.2))
 
-    def mean(shift: float) -> float:
+    def limit(sign: float) -> float:
+        """Return the average where the score is ``sign * largest`` for the first time, seen from the estimate."""
+
+        def gap(shift: float) -> float:
+            return largest - sign * score(shift)
+
+        if gap(0.0) < 0:  # in between, whatever the score is further away, where few events are expected
+            shift = outward_root(gap, estimate, -estimate)
+        else:
+            shift = outward_root(gap, sign * min(sign * estimate, 0.0), -sign * step)
         return float(cells.count @ cells.prob(shift, 1.0)) / size
 
-    low = mean(outward_root(lambda shift: largest - score(shift), start, -step)) if observed > 0 else 0.0
-    high = mean(outward_root(lambda shift: largest + score(shift), start, step)) if observed < size else 1.0
-    return ConfidenceInterval(low, high)
+    return ConfidenceInterval(limit(1.0) if observed > 0 else 0.0, limit(-1.0) if observed < size else 1.0)

@@ -125,10 +125,21 @@ def test_the_order_of_observations_does_not_matter():
     np.testing.assert_array_equal(one.score, other.score)
 
 
-def test_an_interval_excludes_the_prediction_where_the_test_rejects():
-    rng = np.random.default_rng(3)
+def some_wrong(rng):
     prob = rng.uniform(0.02, 0.98, 800)
-    found = regions(prob, rng.random(800) < np.where(prob > 0.6, prob - 0.13, prob))
+    return prob, rng.random(800) < np.where(prob > 0.6, prob - 0.13, prob)
+
+
+def few_wrong(rng):
+    """Of a small cell many events are observed: where few are expected, far away, the score is not much larger."""
+    prob = np.concatenate([np.full(16, 0.2), rng.uniform(0.3, 0.98, 100)])
+    return prob, np.concatenate([np.arange(16) < 10, rng.random(100) < prob[16:]])
+
+
+@pytest.mark.parametrize("make", [some_wrong, few_wrong])
+def test_an_interval_excludes_the_prediction_where_the_test_rejects(make):
+    prob, event = make(np.random.default_rng(3))
+    found = regions(prob, event)
     outcomes = set()
     for level in (0.9, 0.95, 0.975):
         for j, pvalue in enumerate(found.pvalue):
