@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from caltest import predictions, recalibration, statistics
-from caltest.cli._messages import MEANING, WORDS, code_of, refuse_if, say_written, show, wrapped
+from caltest.cli._messages import MEANING, WORDS, code_of, refuse_if, say_written, show
 from caltest.cli._options import (
     FILES,
     add_command,
@@ -25,13 +26,18 @@ from caltest.cli._options import (
     reread,
 )
 from caltest.cli._recalibrated_file import RecalibratedFile, check_outputs, parse_output
+from caltest.results._decision import show_pvalue
+from caltest.results._description import Description, Table, counted
 from caltest.results._expressions import PublicNames, read_object
+from caltest.results._text import to_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from caltest.estimation import L2Interval
     from caltest.predictions import PredictionFile
     from caltest.recalibration import RecalibrationStudy, Recalibrator
+    from caltest.recalibration.study._study_entries import RepairedModel
 
 _AUTO = "auto"
 _EXAMPLES = """
@@ -80,6 +86,7 @@ def add_to(commands: Any) -> None:
     add_option(repair, "--resamples", "number of draws (default: 9,999, fewer for large data)")
     add_option(repair, "--alpha")
     add_option(repair, "--exit-code", f"exit after the repair with status {MEANING}")
+    add("--details", action="store_true", help="print all numbers of the study")
     add_option(repair, "--json")
     add_file_options(repair)
     add_draws(repair, "the folds and the draws")
@@ -105,7 +112,7 @@ def _run(options: argparse.Namespace) -> int:
 
     study = recalibration_study(
         data.y_true,
-        {"the model": data.y_prob},
+        {_name_of(options.file): data.y_prob},
         {str(options.method): recalibrator},
         folds=options.n_folds if data.folds is None else data.folds,
         **problem_of(data),
@@ -126,13 +133,48 @@ def _run(options: argparse.Namespace) -> int:
     from caltest.plotting._recalibration import save_before_after
 
     save_before_after(study, row.recalibrator, outputs["--plot"])
-    verdict = f"{study.achieved(row.recalibrator)} {_how(options.method, study, fitted)}"
-    text = wrapped([verdict, f"Label column: {data.label}. {columns_of(data)}"], "\n\n")
-    method = " ".join(repr(fitted.chosen).split())
-    show(options, f"{text}\n\n{study}", facts_of(data), verdict=verdict, method=method, **study.to_dict())
+    how, advice = _how(options.method, study, fitted), study.advice(row.recalibrator)
+    found = {"verdict": f"{study.achieved(row.recalibrator)} {how}", "advice": advice}
+    found["method"] = " ".join(repr(fitted.chosen).split())
+    if study.is_recommended(row.recalibrator):
+        how += f" 'caltest apply {outputs['--map']} FILE -o OUT' recalibrates new predictions by it."
+    remarks = [f"What to do: {advice}", how, f"Label column: {data.label}. {columns_of(data)}"]
+    text = str(study) if options.details else _as_text(study, remarks)
+    show(options, text, facts_of(data), **found, **study.to_dict())
     for what, path in zip(("recalibrated predictions", "map", "picture"), outputs.values(), strict=True):
         say_written(what, path)
     return code_of(row.decision) if options.exit_code else 0
+
+
+_NUMBERS: dict[str, Callable[[RepairedModel], str]] = {
+    "log score (smaller is better)": lambda row: f"{row.log_score:.4f}",
+    "typical error (points, interval)": lambda row: _points(row.miscalibration),
+    "accuracy": lambda row: f"{100 * row.accuracy:.1f} %",
+    "p-value of calibration": lambda row: show_pvalue(row.pvalue),
+}
+"""What is shown before and after the repair, of held-out observations."""
+
+
+def _as_text(study: RecalibrationStudy, remarks: list[str]) -> str:
+    """Return the answer: what was achieved, one table before and after, and what to do."""
+    before, after = study.rows
+    where = f"{counted(study.n_samples, ',')} in {len(study.held_out)} folds"
+    title = f"{before.model}: {where}, each predicted by a map that was fitted to the others."
+    table = Table(
+        ("on held-out observations", "before", "after"), [(n, f(before), f(after)) for n, f in _NUMBERS.items()]
+    )
+    remarks = [*remarks, "More: --details (every number of the study), or 'caltest test' on the repaired file."]
+    notes = (*study.notes, *(note for note in after.miscalibration.notes if note not in study.notes))
+    return to_text(Description(title, [study.decided(after.recalibrator)], [table], remarks, notes))
+
+
+def _points(size: L2Interval) -> str:
+    low, high = size.root_interval
+    return f"{100 * size.root:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def _name_of(file: Path) -> str:
+    return "standard input" if str(file) == "-" else file.name
 
 
 def _folds_of(study: RecalibrationStudy) -> NDArray[Any]:

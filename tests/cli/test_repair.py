@@ -39,8 +39,13 @@ def test_it_writes_what_the_function_finds(given, tmp_path, run):
     for number, rows in enumerate(study.held_out):
         assert np.flatnonzero(table["fold"] == number).tolist() == rows.tolist()
     said = " ".join(text.split())
-    assert said.startswith(study.achieved("TemperatureScaling"))
+    title = "predictions.csv: 400 observations in 5 folds, each predicted by a map that was fitted to the others."
+    assert said.startswith(f"{title} {study.decided('TemperatureScaling')}")
     assert "calibration is rejected no longer" in said
+    before, after = study.rows
+    assert f"log score (smaller is better) {before.log_score:.4f} {after.log_score:.4f}" in said
+    assert f"What to do: {study.advice('TemperatureScaling')}" in said
+    assert "'caltest apply" in said
     fitted = load_recalibrator(tmp_path / "repaired.json")
     assert fitted.classes_.tolist() == CLASSES.tolist()
     assert fitted.temperature_ == pytest.approx(TemperatureScaling().fit(PROB, OUTCOME).temperature_)
@@ -197,7 +202,10 @@ def test_a_map_that_makes_predictions_worse_is_no_success(tmp_path, run):
     bins = ("--method", "HistogramBinning(EqualWidth(30))", "--resamples", "99")
     code, text, err = run("repair", path, "-o", tmp_path / "out.csv", *bins)
     assert code == 0, err
-    assert " ".join(text.split()).startswith("Recalibration makes the predictions worse: the log score of held-out")
+    said = " ".join(text.split())
+    assert "fitted to the others. Recalibration makes the predictions worse: the log score of held-out" in said
+    assert "What to do: Keep the original predictions: nothing is gained" in said
+    assert "caltest apply" not in said
 
 
 def test_refusals(given, tmp_path, run):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.estimation.scores._score_decomposition import log_of
 from caltest.predictions._lens import LensLike
 from caltest.recalibration.study._study_entries import BEFORE, UNCHANGED, RepairedModel, RepairedPair
 from caltest.results import Note, Result
@@ -185,6 +186,41 @@ class RecalibrationStudy(Judged, Result):
             If there is no such model or method.
         """
         row, before = self.row(recalibrator, model), self.row(BEFORE, model)
+        interval = percent(1 - self.alpha)
+        size = (
+            f"The remaining l2 calibration error is at most {row.miscalibration.root_interval.high:.4f} ({interval}); "
+            f"before it was {before.miscalibration.root_text}."
+        )
+        change = {True: "smaller", False: "larger", None: "not shown to be different"}[row.better]
+        where = ", in at least one fold" if row.better is not None and len(self.held_out) > 1 else ""
+        lost = (
+            f"It is {change} after recalibration{where} (adjusted p = {show_pvalue(row.change_adjusted)}). The "
+            f"accuracy changes from {before.accuracy:.4f} to {row.accuracy:.4f}, the log score from "
+            f"{before.log_score:.4f} to {row.log_score:.4f} nats."
+        )
+        return " ".join([self.decided(recalibrator, model), size, lost])
+
+    def decided(self, recalibrator: str, model: str | None = None) -> str:
+        """Return the first sentences of `achieved`: whether predictions are worse, and whether calibration is rejected.
+
+        Parameters
+        ----------
+        recalibrator : str
+            The name of a recalibrator.
+        model : str, optional
+            The name of the model; the first one by default.
+
+        Returns
+        -------
+        str
+            One or two sentences, or three.
+
+        Raises
+        ------
+        KeyError
+            If there is no such model or method.
+        """
+        row, before = self.row(recalibrator, model), self.row(BEFORE, model)
         level, p = percent(self.alpha), equate_pvalue(row.pvalue)
         chosen = row.chosen
         if set(chosen) == {UNCHANGED}:
@@ -211,19 +247,84 @@ class RecalibrationStudy(Judged, Result):
                 f"{name} ({p}), so that these tests do not show that this model needs repair. Each of them looks at "
                 "the held-out part of a fold only; a calibration test of all observations sees more."
             )
-        interval = percent(1 - self.alpha)
-        size = (
-            f"The remaining l2 calibration error is at most {row.miscalibration.root_interval.high:.4f} ({interval}); "
-            f"before it was {before.miscalibration.root_text}."
+        return " ".join([*self._warning(row, before), first])
+
+    def is_recommended(self, recalibrator: str, model: str | None = None) -> bool:
+        """Return whether recalibrated predictions are recommended instead of the original ones.
+
+        They are if the mean log score of held-out observations is smaller than before and, in addition, calibration was
+        rejected before, a smaller calibration error is shown, or the difference of the log scores is more than two
+        standard errors. This is a rule for a choice, no test: the standard error is that of independent observations of
+        equal weight.
+
+        Parameters
+        ----------
+        recalibrator : str
+            The name of a recalibrator.
+        model : str, optional
+            The name of the model; the first one by default.
+
+        Returns
+        -------
+        bool
+            Whether they are recommended.
+
+        Raises
+        ------
+        KeyError
+            If there is no such model or method.
+        """
+        row, before = self.row(recalibrator, model), self.row(BEFORE, model)
+        return self._is_gained(row, before) and bool(before.rejected or row.better or self._is_clearly_gained(row))
+
+    def advice(self, recalibrator: str, model: str | None = None) -> str:
+        """Return whether to use the recalibrated predictions or to keep the original ones, and why.
+
+        Parameters
+        ----------
+        recalibrator : str
+            The name of a recalibrator.
+        model : str, optional
+            The name of the model; the first one by default.
+
+        Returns
+        -------
+        str
+            What to do, in one or two sentences; see `is_recommended`.
+
+        Raises
+        ------
+        KeyError
+            If there is no such model or method.
+        """
+        row, before = self.row(recalibrator, model), self.row(BEFORE, model)
+        if set(row.chosen) == {UNCHANGED}:
+            return "Keep the original predictions: no method predicts held-out observations better."
+        scores = (
+            f"the log score of held-out observations is {before.log_score:.4f} before and {row.log_score:.4f} after"
         )
-        change = {True: "smaller", False: "larger", None: "not shown to be different"}[row.better]
-        where = ", in at least one fold" if row.better is not None and len(self.held_out) > 1 else ""
-        lost = (
-            f"It is {change} after recalibration{where} (adjusted p = {show_pvalue(row.change_adjusted)}). The "
-            f"accuracy changes from {before.accuracy:.4f} to {row.accuracy:.4f}, the log score from "
-            f"{before.log_score:.4f} to {row.log_score:.4f} nats."
+        if not self._is_gained(row, before):
+            return f"Keep the original predictions: nothing is gained, {scores}."
+        if not self.is_recommended(recalibrator, model):
+            return f"Keep the original predictions: too little is gained to tell it from chance, {scores}."
+        if not row.rejected:
+            return f"Use the recalibrated predictions: {scores}."
+        return (
+            f"Use the recalibrated predictions rather than the original ones: {scores}. They are not calibrated "
+            "either: try another method, and look for subgroups in which the errors differ."
         )
-        return " ".join([*self._warning(row, before), first, size, lost])
+
+    @staticmethod
+    def _is_gained(row: RepairedModel, before: RepairedModel) -> bool:
+        return row.log_score < before.log_score * (1 - _ROUNDING)
+
+    def _is_clearly_gained(self, row: RepairedModel) -> bool:
+        """Return whether the log score falls by more than two standard errors."""
+        after = self.predict(row.recalibrator, row.model)
+        held = np.isfinite(after[:, 0])
+        label = self.y_true[held]
+        gain = log_of(self.y_prob[row.model][held], label) - log_of(after[held], label)
+        return bool(not np.isfinite(gain).all() or gain.mean() > 2 * gain.std() / np.sqrt(len(gain)))
 
     def _warning(self, row: RepairedModel, before: RepairedModel) -> list[str]:
         """Return what has to be read before anything else: that predictions are worse, or stay as they are."""

@@ -91,6 +91,8 @@ def test_an_over_confident_model_is_repaired(study, problem):
     assert "calibration is rejected no longer at the 5 % level (p = " in verdict
     assert "This does not prove that the model is calibrated." in verdict
     assert "Better calibrated than before: temperature" in study.conclusion
+    assert study.is_recommended("temperature")
+    assert study.advice("temperature").startswith("Use the recalibrated predictions: the log score of held-out")
     assert study.predict("before") == pytest.approx(problem[1])
     assert study.predict("vector").sum(axis=1) == pytest.approx(1)
     with pytest.raises(KeyError, match="no recalibrator 'x'"):
@@ -205,6 +207,10 @@ def test_the_verdict_begins_with_what_is_worse_or_stays():
         one.unchanged_ = True
     assert row.chosen == {"no change": 2}
     assert study.achieved("auto").startswith("The predictions stay as they are, because no method predicts held-out")
+    assert study.achieved("auto").startswith(study.decided("auto"))
+    assert not any(study.is_recommended(name) for name in methods)
+    assert study.advice("bins").startswith("Keep the original predictions: nothing is gained, the log score of held")
+    assert study.advice("auto") == ("Keep the original predictions: no method predicts held-out observations better.")
     row.maps[0].unchanged_ = False
     assert "recalibration (temperature scaling in 1 and no change in 1 of 2 folds)" in study.achieved("auto")
 
