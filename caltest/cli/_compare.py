@@ -24,6 +24,7 @@ from caltest.cli._options import (
     parse_partition,
     problem_of,
     read_file,
+    shortened,
 )
 from caltest.predictions.inputs._refusals import refuse
 
@@ -114,8 +115,8 @@ def read_models(options: argparse.Namespace, *, paired: bool) -> dict[str, Predi
     for name, file in files.items():
         refuse_if(
             file.classes != first.classes,
-            f"{name}: the classes are {file.classes}, in other files {first.classes}; choose the same columns in "
-            "the same order with `prob`, or name the labels with `classes`",
+            f"{name}: the classes are {shortened(list(file.counts))}, in other files {shortened(list(first.counts))}; "
+            "choose the same columns in the same order with `prob`, or name the labels with `classes`",
         )
         refuse_if(
             not same_folds(file, first),

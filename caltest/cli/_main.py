@@ -117,8 +117,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Test whether a classifier is calibrated: do events predicted with probability 0.8 happen 80 % of "
         "the time?",
         epilog="'caltest COMMAND --help' explains a command and shows examples. Exit codes: 0 done; 1 calibration is "
-        "rejected ('caltest test' and 'caltest repair' with --exit-code) or there is an alarm ('caltest watch'); 2 bad "
-        "input; 3 the data cannot decide (with --exit-code); 70 another error; 130 stopped by Ctrl-C.",
+        "rejected ('caltest test', 'subgroups' and 'repair' with --exit-code) or there is an alarm ('caltest watch'); "
+        "2 bad input; 3 the data cannot decide (with --exit-code); 70 another error; 130 stopped by Ctrl-C.",
     )
     parser.add_argument("--version", action="version", version=f"caltest {caltest.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from caltest.cli._messages import refuse_if, say
 from caltest.cli._options import reading_of
 from caltest.results._atomic_file import atomic_file, require_writable
+from caltest.results._description import join
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +54,7 @@ def check_outputs(outputs: Mapping[str, Path], sources: Collection[Path]) -> Non
         refuse_if(lacking, f"writing {path} needs pyarrow: pip install pyarrow")
     replaced = [str(path) for path in outputs.values() if path.exists()]
     if replaced:
-        say("note", f"replacing {', '.join(replaced)}")
+        say("note", f"{join(replaced)} will be replaced")
 
 
 class RecalibratedFile:

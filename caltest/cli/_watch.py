@@ -27,6 +27,7 @@ from caltest.cli._options import (
     shortened,
     standard_input,
 )
+from caltest.predictions.files._source import content_of
 from caltest.predictions.inputs._refusals import refuse
 
 if TYPE_CHECKING:
@@ -98,6 +99,11 @@ def _run(options: argparse.Namespace) -> int:
         return watch(partial(stream.read1, _BYTES), lambda: False, options, print)
     refuse_if(not options.file.exists(), f"no such file: {options.file}")
     refuse_if(not options.file.is_file(), f"{options.file} is not a regular file")
+    content = content_of(options.file)
+    refuse_if(
+        content not in {None, "json", "jsonl"},
+        f"{options.file}: watch follows CSV, TSV and JSON lines, and this is {content}; 'caltest test' reads it",
+    )
     if not options.once:
         with FollowedFile(options.file, partial(say, "note")) as followed:
             return watch(followed.read, wait, options, print)

@@ -141,6 +141,9 @@ def test_bad_input_is_refused_with_its_line(follow, run, drifting, tmp_path):
     assert (code, "there are no observations" in err) == (2, True)
     for arguments in ((tmp_path / "absent.csv",), (tmp_path,), (tmp_path / "data.csv", "--poll", "0")):
         assert run("watch", *arguments)[0] == 2
+    np.savez(tmp_path / "arrays.npz", labels=[0, 1], probs=[0.25, 0.5])
+    words = "watch follows CSV, TSV and JSON lines, and this is NPZ; 'caltest test' reads it"
+    assert words in run("watch", tmp_path / "arrays.npz", "--once")[2]
     (tmp_path / "sums.csv").write_text("patient_id,label,p_0,p_1\n1,1,0.5,0.49\n1,0,0.5,0.5\n")
     code, _, err = run("watch", tmp_path / "sums.csv", "--once")
     assert (code, "--normalise" in err, "--groups" in err, "divide each row" in err) == (2, False, False, True)

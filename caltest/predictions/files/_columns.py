@@ -19,6 +19,7 @@ from caltest.predictions.inputs._refusals import refuse
 
 LABEL_NAMES = ("label", "labels", "y_true", "y", "target", "true", "truth", "class", "outcome", "actual")
 PROB_NAMES = ("y_prob", "prob", "probs", "proba", "probabilities", "softmax", "predictions", "scores", "p")
+_PROB_WORDS = {*PROB_NAMES, "probability", "risk", "risks", "score", "pred", "prediction", "predicted", "forecast"}
 _FOLD_WORDS = {"fold", "folds", "split"}
 _WEIGHT_NAMES = {"weight", "weights", "sample_weight", "w"}
 
@@ -40,7 +41,10 @@ def guess_label(table: Table, prob: Sequence[str] | None) -> str:
     if not candidates:
         whole = [name for name in free if frame[name].dtype.kind != "f" and not holds_vectors(table, name)]
         whole = [name for name in whole if not _mostly_numbers(table, name) and not name.startswith("Unnamed: ")]
-        candidates = [name for name in whole if not _is_aside(table, name)] or whole
+        candidates = [name for name in whole if _names_columns(table, name, free)]
+        candidates = candidates or [name for name in whole if not _is_aside(table, name)] or whole
+        for fits in (_is_complete, _fits_one_column, _has_label_word):
+            candidates = [name for name in candidates if fits(table, name, free)] or candidates
         one_hot = len(candidates) > 1 and all(set(frame[name].unique()) <= {0, 1} for name in candidates)
         if one_hot and not frame[candidates].sum(axis=1).ne(1).any():
             table.refuse(
@@ -62,6 +66,44 @@ def named_as_labels(names: Sequence[str]) -> list[str]:
     return [name for known in LABEL_NAMES for name in names if normal(name) == known]
 
 
+def _is_complete(table: Table, name: str, free: list[str]) -> bool:
+    """Return whether a column has a value for every observation, as labels must."""
+    return not table.frame[name].isna().any()
+
+
+def _names_columns(table: Table, name: str, free: list[str]) -> bool:
+    """Return whether the values of a column of texts are the names of other columns."""
+    values = {str(value) for value in table.frame[name].unique()}
+    return table.frame[name].dtype.kind not in "iub" and values <= {other for other in free if other != name}
+
+
+def _fits_one_column(table: Table, name: str, free: list[str]) -> bool:
+    """Return whether a column has at most two values, as labels must where one column only holds fractions."""
+    fractions = [other for other in _fractions(table, free) if _is_likely(table, other)]
+    return len(fractions) != 1 or table.frame[name].nunique() <= 2
+
+
+def _has_label_word(table: Table, name: str, free: list[str]) -> bool:
+    return bool(set(LABEL_NAMES) & words_of(name))
+
+
+def words_of(name: str) -> set[str]:
+    """Return the words of a name in small letters."""
+    return set(re.split(r"[^a-z]+", name.lower()))
+
+
+def _fractions(table: Table, names: Sequence[str]) -> list[str]:
+    """Return the columns of numbers that are no whole ones by their type, without ids, folds and weights."""
+    numeric = [name for name in names if _is_numeric(table.frame[name])]
+    return [name for name in numeric if table.frame[name].dtype.kind not in "iub" and not _is_aside(table, name)]
+
+
+def _is_likely(table: Table, name: str) -> bool:
+    """Return whether half of the numbers of a column or more are probabilities; an age is not."""
+    values = table.frame[name].dropna().astype(float)
+    return bool(((values >= 0) & (values <= 1)).mean() >= 0.5)
+
+
 def guess_prob(table: Table, label: str, y_true: NDArray[Any]) -> tuple[str, ...]:
     """Return the probability columns: by their names, as those of the classes, or as all that hold fractions.
 
@@ -73,7 +115,7 @@ def guess_prob(table: Table, label: str, y_true: NDArray[Any]) -> tuple[str, ...
     frame = table.frame
     rest = [name for name in frame.columns if name != label]
     numeric = [name for name in rest if _is_numeric(frame[name])]
-    floats = [name for name in numeric if frame[name].dtype.kind not in "iub" and not _is_aside(table, name)]
+    floats = _fractions(table, rest)
     prefixed = [name for name in rest if normal(name).startswith(PREFIXES)]
     vectors = [name for name in rest if holds_vectors(table, name)]
     if prefixed:
@@ -85,6 +127,9 @@ def guess_prob(table: Table, label: str, y_true: NDArray[Any]) -> tuple[str, ...
         return tuple(chosen)
     else:
         classes = set(map(str, _seen(y_true)))
+        meant = [name for name in floats if name in classes or _PROB_WORDS & words_of(name)]
+        if any(_is_likely(table, name) for name in meant):  # then an age or a weight in kilograms is none of them
+            floats = [name for name in floats if name in meant or _is_likely(table, name)]
         named = set(floats) | {name for name in numeric if _belongs(table, name, floats, classes)}
         broken = [name for name in rest if name not in numeric and _mostly_numbers(table, name)]
         named |= {name for name in broken if not _is_aside(table, name)}  # refused, with the value that is no number
@@ -131,9 +176,8 @@ def _mostly_numbers(table: Table, name: str) -> bool:
 
 def _is_aside(table: Table, name: str) -> bool:
     """Return whether a column has the name of an id, a fold or a weight, or is the number of the row."""
-    words = set(re.split(r"[^a-z]+", name.lower()))
     return bool(
-        words & _FOLD_WORDS
+        words_of(name) & _FOLD_WORDS
         or normal(name) in _WEIGHT_NAMES
         or names_an_id(name)
         or normal(name) in {"index", "row"}
@@ -149,10 +193,9 @@ def notice(table: Table, used: Sequence[str], others: dict[str, str | None]) -> 
             continue
         column = table.frame[name]
         n_different = len(set(map(str, column.tolist()))) if column.dtype.kind == "O" else column.nunique()
-        words = set(re.split(r"[^a-z]+", name.lower()))
         found = f"{table.name}: the column {name!r} has {n_different} different values in {n_rows} rows."
         repeats = 1 < n_different < n_rows
-        if repeats and words & _FOLD_WORDS and not others["folds"]:
+        if repeats and words_of(name) & _FOLD_WORDS and not others["folds"]:
             warned.append(
                 f"{found} If it is the fold of a cross-validation, name it with `folds`: pooled folds mislead."
             )

@@ -154,6 +154,12 @@ def _given(given: Any) -> tuple[str, list[str], Path | bytes]:
     return str(given), suffixes, path.read_bytes() if path.is_fifo() else path
 
 
+def content_of(path: Path) -> str | None:
+    """Return the name of the format or the compression that the first bytes of a file say; None for text."""
+    found = _magic(Source(str(path), "", path, {}))
+    return found if found in TEXT else NAMES.get(found or "")
+
+
 def _magic(source: Source) -> str | None:
     """Return the format or the compression that the first bytes say; None for text that is not JSON."""
     head = source.head()

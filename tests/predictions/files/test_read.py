@@ -99,6 +99,23 @@ def test_which_columns_are_taken_for_what(tmp_path):
     assert failures(GUESSES, check) == {}
 
 
+def test_columns_of_an_ordinary_file_are_told_apart(tmp_path):
+    """A site, an age with gaps and a remark beside the risk and the outcome had to be named by hand."""
+    path = tmp_path / "hospital.csv"
+    path.write_text("case,ward,age,risk,died,remark\n1,A,61,0.5,0,\n2,B,,0.25,1,late\n3,C,40.5,0.75,1,late\n")
+    found = read_predictions(path)
+    assert (found.label, found.prob, found.label_guessed) == ("died", ("risk",), True)
+    assert found.noticed == tuple(f"the column {name!r} is not used" for name in ("case", "ward", "age", "remark"))
+    path.write_text("true animal,shop,big dog,cat\nbig dog,A,0.5,0.5\ncat,B,0.25,0.75\n")
+    assert read_predictions(path).label == "true animal"
+    path.write_text("smoker,died,risk\n0,1,0.5\n1,0,0.25\n1,1,0.5\n")
+    with pytest.raises(ValueError, match="any of the columns smoker, died could hold the labels"):
+        read_predictions(path)
+    path.write_text("died,risk,share\n1,85.5,0.5\n0,22.5,0.25\n")
+    with pytest.raises(ValueError, match="'risk', is no probability"):
+        read_predictions(path)
+
+
 def test_columns_that_are_named(tmp_path):
     frame = table().assign(other=LABEL[::-1], noise=0.5)
     found = read_predictions(write(tmp_path, "a.csv", frame), label="other", prob=["p_eel", "p_cat"], classes=[2, 0])
