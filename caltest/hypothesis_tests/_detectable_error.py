@@ -345,11 +345,12 @@ class Detection:
 
     @classmethod
     def of_test(cls, test: TestResult, sample: Sample) -> Detection | None:
-        """Return a test that has been made of a sample; None for tests that rest on random signs of groups.
+        """Return a test that has been made of a sample; None where errors cannot be simulated.
 
-        Its draws are taken if there are enough of them.
+        These are groups of observations, other hypotheses than calibration, folds, and samples of so many classes that
+        tables of doubles are not made. The draws of the test are taken if there are enough of them.
         """
-        if sample.group is not None or not test.of_calibration or test.fold_names:
+        if sample.group is not None or not test.of_calibration or test.fold_names or sample.is_large:
             return None
         drawn = [part.null_distribution for part in test.components]
         if any(values is None or len(values) < ENOUGH_DRAWS for values in drawn):

@@ -155,6 +155,14 @@ def test_the_draws_of_a_test_are_taken():
     assert detection.usual.points == pytest.approx(Detection.of_test(few, sample).usual.points, rel=0.1)
 
 
+def test_large_samples_of_many_classes_have_no_detectable_error(monkeypatch):
+    """Memory: the test itself makes no table of doubles."""
+    test = caltest.calibration_test(draw(RISKS), RISKS, n_resamples=99, rng=0)
+    sample = make_sample(draw(RISKS), RISKS)
+    monkeypatch.setattr("caltest.predictions._sample.is_large", lambda prob: True)
+    assert Detection.of_test(test, sample) is None
+
+
 def test_groups_have_no_detectable_error():
     groups = np.arange(len(RISKS)) // 4
     test = caltest.calibration_test(draw(RISKS), RISKS, groups=groups, n_resamples=99, rng=0)
