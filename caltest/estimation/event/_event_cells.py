@@ -244,8 +244,9 @@ class EventCells:
         if wanted <= 0 or wanted >= self.size:
             return -math.inf if wanted <= 0 else math.inf
         goal = math.log(wanted / (self.size - wanted))
-        low, high, a, reach = -math.inf, math.inf, start, 1.0
         moved = slope * self.logit
+        low, high = goal - float(moved.max()), goal - float(moved.min())
+        a, before = min(max(start, low), high), math.inf
         for _ in range(_STEPS):
             odds = np.exp(np.clip(a + moved, -_LARGEST, _LARGEST))
             share = self.count / (1.0 + odds)
@@ -256,11 +257,8 @@ class EventCells:
             new = a - gap * mean * rest / (self.size * variance)
             if abs(new - a) <= _PRECISION * (1 + abs(a)):
                 return new
-            if not low < new < high:
-                inside = math.isfinite(low) and math.isfinite(high)
-                new = (low + high) / 2 if inside else a - math.copysign(reach, gap)
-                reach *= 2
-            a = new
+            a = new if low < new < high and abs(gap) < before else (low + high) / 2
+            before = abs(gap) / 2
         return a
 
     @cached_property

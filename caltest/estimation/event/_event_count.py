@@ -22,6 +22,8 @@ _MOST_CELLS = 512  # that are convolved
 _NEAR = 1e-4  # standard deviations from the mean, where the saddlepoint formula is 0 / 0
 _STEPS, _PRECISION = 60, 1e-8
 _MOST_SKEWED = 0.25  # a sixth of the standardised third moment
+MOST_OF_WEIGHTED = 0.12
+"""The same of a weighted sum, which is compared with a normal distribution: with more, 2 and 6 would be alike."""
 _ROOT_2PI = math.sqrt(2 * math.pi)
 
 
@@ -162,17 +164,18 @@ class EventCount:
         prob = cells.prob(intercept, self.slope)
         spread = prob * (1 - prob)
         third = float(cells.cubes @ (spread * (1 - 2 * prob)))
-        return without_skewness(cells.observed - float(cells.count @ prob), float(cells.squares @ spread), third)
+        deviation, variance = cells.observed - float(cells.count @ prob), float(cells.squares @ spread)
+        return float(without_skewness(deviation, variance, third, MOST_OF_WEIGHTED))
 
 
-def without_skewness(deviation: Any, variance: Any, third: Any) -> Any:
-    """Return deviations over their standard deviation, made symmetric by their third moment.
+def without_skewness(deviation: Any, variance: Any, third: Any, most: float = _MOST_SKEWED) -> Any:
+    """Return deviations over their standard deviation, made symmetric by their third moment, a sixth at ``most``.
 
     The cubic of Hall (1992, section 3.9), which increases everywhere, unlike the quadratic of Cornish and Fisher.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         z = deviation / np.sqrt(variance)
-        q = np.clip(third / variance**1.5 / 6, -_MOST_SKEWED, _MOST_SKEWED)
+        q = np.clip(third / variance / np.sqrt(variance) / 6, -most, most)
         skewed = q * z
         standardised = q + z * (1 - skewed * (1 - skewed / 3))
     return np.where(variance > 0, standardised, np.where(deviation == 0, 0.0, np.copysign(np.inf, deviation)))[()]

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from caltest.estimation.event._event_cells import FEWEST_EVENTS, EventCells, Moments
-from caltest.estimation.event._event_count import EventCount, outward_root, without_skewness
+from caltest.estimation.event._event_count import MOST_OF_WEIGHTED, EventCount, outward_root, without_skewness
 from caltest.estimation.event._in_the_large import NOTHING, UNKNOWN, few_groups
 from caltest.predictions._arrays import Floats
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
@@ -198,7 +198,8 @@ class _Weighted:
         distance = cells.logit - (float(mass @ cells.logit) / total if total > 0 else 0.0)
         deviation = cells.events_logit - float((cells.count * prob) @ cells.logit)
         third = float((cells.cubes * spread * (1 - 2 * prob)) @ distance**3)
-        return without_skewness(deviation, float((cells.squares * spread) @ distance**2), third)
+        variance = float((cells.squares * spread) @ distance**2)
+        return float(without_skewness(deviation, variance, third, MOST_OF_WEIGHTED))
 
 
 def _crossing(root: Callable[[float], float], sign: float, z: float) -> Callable[[float], float]:

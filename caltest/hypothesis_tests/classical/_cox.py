@@ -166,6 +166,8 @@ def cox_test(
 
     See Also
     --------
+    caltest.estimation.calibration_in_the_large : Observed over expected events, with a confidence interval.
+    caltest.estimation.calibration_slope : The slope, with a confidence interval.
     spiegelhalter_test : Over- and under-confidence for any number of outcomes, with predictions of 0 and 1.
     bridge_test : All deviations of the cumulative residual, not only linear ones.
     hosmer_lemeshow_test : Deviations within groups of predictions.

@@ -66,6 +66,14 @@ def test_the_intercept_has_as_many_expected_events():
     assert [cells.intercept(total=total) for total in (0, 300)] == [-np.inf, np.inf]
 
 
+def test_the_intercept_is_found_among_logits_that_are_far_from_each_other():
+    prob = 10.0 ** -np.arange(1, 290, 24)
+    cells = EventCells.of(make_sample(np.ones(len(prob), dtype=int), prob))
+    for total in (0.5, 6.5, len(prob) - 0.5):
+        assert expit(cells.intercept(total=total) + logit(prob)).sum() == pytest.approx(total, rel=1e-9)
+    assert InTheLarge.of(cells, 0.95).ratio_interval.low == pytest.approx((12 + 0.025) / prob.sum())
+
+
 def test_groups_without_a_possible_observation_do_not_count():
     y, prob = np.r_[np.arange(40) % 2, 0, 0], np.r_[np.full(40, 0.4), 0, 0]
     cells = EventCells.of(make_sample(y, prob, groups=np.r_[np.arange(40) // 4, 10, 10]))

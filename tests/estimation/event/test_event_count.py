@@ -6,6 +6,7 @@ from scipy.special import expit, logit
 
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._event_count import EventCount
+from caltest.predictions._sample import make_sample
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from tests.reference.events import tails_of_sum
 
@@ -64,10 +65,16 @@ def test_tails_far_from_the_observed_number_are_right():
     assert EventCount(cells_of(few, np.zeros(50))).pvalue(0.0) == pytest.approx(2 * 0.7**50, rel=1e-9)
 
 
+def test_small_weighted_sums_are_not_beyond_what_can_be_rejected():
+    """With one event of three the third moment is large; tails decrease from the estimate on all the same."""
+    count = EventCount(EventCells.of(make_sample([0, 0, 1], np.full(3, 0.5), sample_weight=[1.0, 2.0, 1.5])))
+    tails = [count._below(a) for a in np.linspace(-1, 6, 60)]
+    assert (np.diff(tails) < 0).all()
+    assert count.pvalue(count.interval(0.025)[1]) == pytest.approx(0.05, rel=1e-6)
+
+
 def test_weights_compare_the_standardised_sum():
     prob, y, weight = np.full(400, 0.5), np.arange(400) % 2, np.linspace(0.5, 1.5, 400)
-    from caltest.predictions._sample import make_sample
-
     count = EventCount(EventCells.of(make_sample(y, prob, sample_weight=weight)))
     low, high = count.interval(0.025)
     error = 1.959964 * np.sqrt(np.square(weight).sum() / 4) / (weight.sum() / 4)  # of the shift, which is symmetric
