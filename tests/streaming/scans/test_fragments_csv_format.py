@@ -36,7 +36,7 @@ def test_a_decimal_comma_that_is_not_named_is_refused(tmp_path):
     with pytest.raises(ValueError, match="give `sep`"):
         scan(path)
     path.write_text("label;p\n1;0,5\n0;0,25\n")
-    with pytest.raises(ValueError, match="no column of probabilities"):
+    with pytest.raises(ValueError, match="has the single column 'label;p'"):
         scan(path, sep="tab")
 
 
