@@ -15,6 +15,7 @@ from benchmarks import (
     alternatives,
     approximation,
     cold_start,
+    findings,
     folds,
     groups,
     groups_comparisons,
@@ -190,10 +191,12 @@ def test_pages_have_the_tables_of_the_data():
     for page in pitfalls.PAGES:
         text = (DOCS / page).read_text()
         assert text == pitfalls.with_tables(page, text, frame), f"{page}: python benchmarks/pitfalls.py --page"
-    text, own = (DOCS / "cross-validation.md").read_text(), folds.read((DOCS / "data" / "folds.csv").read_text())
-    assert set(own["study"]) == set(folds.STUDIES)
-    assert all(folds.BEGIN.format(name=name) in text for name in folds.STUDIES)
-    assert text == folds.with_tables(text, own), "python benchmarks/folds.py --page"
+    for program, page in ((folds, "cross-validation"), (findings, "reading-a-p-value")):
+        name = program.__name__.rpartition(".")[2]
+        text, own = (DOCS / f"{page}.md").read_text(), program.read((DOCS / "data" / f"{name}.csv").read_text())
+        assert set(own["study"]) == set(program.STUDIES)
+        assert all(program.BEGIN.format(name=study) in text for study in program.STUDIES)
+        assert text == program.with_tables(text, own), f"python benchmarks/{name}.py --page"
     power = (DOCS / "power.csv").read_text()
     assert (DOCS / "power.md").read_text() == alternatives.page(power), "python benchmarks/power.py --page"
 
