@@ -16,6 +16,7 @@ from caltest.results._expressions import PublicNames, read_object
 
 if TYPE_CHECKING:
     from caltest.predictions import Lens, Partition, PredictionFile
+    from caltest.results import Verdict
     from caltest.statistics import Statistic
     from caltest.streaming import RedrawnCells
 
@@ -316,6 +317,19 @@ def facts_of(data: PredictionFile) -> dict[str, Any]:
         "matched_by": data.matched_by,
         "reading": dict(data.reading),
     }
+
+
+def about_file(verdict: Verdict, data: PredictionFile, source: str, path: Path | None = None) -> Verdict:
+    """Return a verdict that names the file, its event and its column as the user wrote them."""
+    from dataclasses import replace
+
+    if verdict.subject is None:
+        return verdict
+    named: dict[str, Any] = {"source": source, "path": "" if path is None else str(path)}
+    if data.n_classes == 2 and not verdict.subject.of_confidence:
+        ((event, column),) = [*data.columns.items()][-1:]
+        named |= {"event": f"{data.label} = {event}", "column": column}
+    return replace(verdict, subject=replace(verdict.subject, **named))
 
 
 def lens_for(given: Lens | str | None, data: PredictionFile) -> Lens | None:

@@ -15,6 +15,7 @@ from caltest.cli._options import (
     FILES,
     OF_COLUMNS,
     OF_FORMAT,
+    about_file,
     add_command,
     add_draws,
     add_file_options,
@@ -34,6 +35,7 @@ from caltest.cli._scan import is_state, refuse_options_of_files, run_test_of_sta
 if TYPE_CHECKING:
     from caltest.hypothesis_tests import CalibrationTable
     from caltest.predictions import Lens, PredictionFile
+    from caltest.results import Verdict
     from caltest.statistics import Statistic
 
 BUNDLED = "bundled CIFAR-10 predictions of a VGG-16 network"
@@ -43,7 +45,8 @@ _LARGE_FILE = 20 * 2**20  # bytes: reading takes seconds
 _EXAMPLES = """
 examples:
   caltest test                                  the bundled predictions
-  caltest test predictions.csv                  all lenses and every class
+  caltest test predictions.csv                  the answer on one screen
+  caltest test predictions.csv --details        every lens and statistic
   caltest test semicolons.csv --sep ";" --decimal ","
   caltest test binary.csv --classes yes         one column, labels yes and no
   zcat predictions.csv.gz | caltest test -      standard input
@@ -99,6 +102,7 @@ def add_to(commands: Any) -> None:
         help="stop the draws of a test after H of them that are at least as extreme as the data (default: never, "
         "except for many probabilities)",
     )
+    add("--details", action="store_true", help="every lens and statistic, and how the p-values were found")
     add_option(test, "--alpha", "level of the test (default: %(default)s)")
     add_option(test, "--exit-code")
     add_option(test, "--json")
@@ -126,7 +130,10 @@ def _run(options: argparse.Namespace) -> int:
         table = _test(options, data, lens)
     source = BUNDLED if options.file is None else str(options.file)
     facts = {"source": source, **facts_of(data)}
-    show(options, _as_text(table, data, source, options), facts, **table.to_dict())
+    verdict = about_file(table.verdict, data, source, options.file)
+    detailed = options.details or options.all or data.folds is not None
+    text = _as_text(table, data, source, options) if detailed else _first_screen(verdict, data, options)
+    show(options, text, facts, verdict=verdict.to_dict(), **table.to_dict())
     if options.plot is not None:
         _plot(options, data, lens)
     return code_of(table.decision) if options.exit_code else 0
@@ -203,6 +210,19 @@ def _lenses(options: argparse.Namespace, data: PredictionFile, lens: Lens | None
 
 def _needs_two_outcomes(statistic: Statistic | None) -> bool:
     return statistic is not None and any(part.n_outcomes == 2 for part in (statistic, *statistic.components))
+
+
+def _first_screen(verdict: Verdict, data: PredictionFile, options: argparse.Namespace) -> str:
+    """Return the answer on one screen, and what was guessed or named."""
+    from caltest.results._description import join
+
+    named = {"folds": options.folds, "groups": options.groups, "weights": options.sample_weight}
+    read = [f"Labels: column {data.label}{' (guessed)' if data.label_guessed else ''}."]
+    read += [f"{what.capitalize()}: column {column}." for what, column in named.items() if column]
+    more = ["--details (every lens and statistic)"]
+    more += [] if options.plot else ["--plot FILE"]
+    more += [] if options.file is None else [f"`caltest report {options.file} -o report.html`"]
+    return f"{verdict}\n\n{wrapped([' '.join(read), f'More: {join(more)}.'])}"
 
 
 def _as_text(table: CalibrationTable, data: PredictionFile, source: str, options: argparse.Namespace) -> str:

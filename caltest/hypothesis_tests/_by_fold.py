@@ -202,7 +202,6 @@ def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool =
         n_groups=None if first.n_groups is None else sum(test.n_groups or 0 for test in own),
         components=tuple(own),
         score=None,
-        findings=(),
         method=smallest.method,
         numerical_error=min(len(own) * smallest.numerical_error, 1.0),
         hypothesis=f"{first.hypothesis}, for the model of each fold",
@@ -217,7 +216,7 @@ def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool =
         ),
         fold_names=folds.names,
         pvalue_adjusted=correct_pvalues([test.pvalue for test in own]),
-        _problem=None,
+        _evidence=None,
     )
 
 

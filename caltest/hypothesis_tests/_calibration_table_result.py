@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._lenses import Canonical
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
 from caltest.results._decision import DecisionWord, cannot_decide, decide, rejects
@@ -23,12 +24,12 @@ from caltest.results._test_result import (
     short_direction,
     towards_of_models,
 )
-from caltest.results._verdict import Finding, Judged
+from caltest.results._verdict import Judged, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_NO_DIRECTION: dict[str, Any] = {"findings": [], "direction": None, "direction_words": None}
+_NO_DIRECTION: dict[str, Any] = {"findings": [], "direction": None}
 _SIZE = {"l2 error (95 % interval)": "{l2_error:.4f} ({l2_low:.4f} to {l2_high:.4f})"}
 _MOST_ROWS = 25  # of a printed table
 LONGEST = 60  # characters of the rejected tests in a conclusion
@@ -133,8 +134,12 @@ class CalibrationTable(Judged, Result):
 
     @property
     def decision(self) -> DecisionWord:
-        """The decision by the global p-value; "undecidable" if none as small as ``alpha`` was possible."""
-        return decide(self.pvalue, self.alpha, self.smallest_possible_pvalue)
+        """The decision by the global p-value.
+
+        It is "undecidable" if none as small as ``alpha`` was possible, or too few events were to be expected.
+        """
+        n_expected = (test.n_expected for test in (self.tests if self._whole is None else [self._whole]))
+        return decide(self.pvalue, self.alpha, self.smallest_possible_pvalue, max(n_expected))
 
     @cached_property
     def decisions(self) -> tuple[DecisionWord, ...]:
@@ -157,13 +162,45 @@ class CalibrationTable(Judged, Result):
 
     @property
     def conclusion(self) -> str:
-        """The decision in words, the direction where there is one, and how many tests reject."""
-        return " ".join([*self.first_sentences, *([] if self._is_single else [self._count()])])
+        """What is wrong, the decision, and how many tests reject."""
+        if self._is_single:
+            return self.tests[0].conclusion
+        return self._verdict().conclusion if self._is_of_one_model else " ".join(self._answer())
 
-    @property
-    def first_sentences(self) -> list[str]:
-        """The decision, and the direction where there is one."""
-        return [self.tests[0].conclusion] if self._is_single else self._answer()
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What is wrong, the decision by the global p-value, how large the error is, and what to do."""
+        if self._is_single:
+            return self.tests[0].verdict
+        if not self._is_of_one_model:
+            return super().verdict
+        numbers = {} if self._whole is None else self._whole._about.numbers_of(self._whole)
+        return replace(self._verdict(), cautions=self.all_notes, **numbers)
+
+    def _verdict(self) -> Verdict:
+        """Return the verdict without what is not needed for its sentences and may take time."""
+        p = f"global p = {self.pvalue:.4g}"
+        own: dict[str, Any] = {"p": p, "least": "", "details": (self._count(),), "undecidable": self._undecidable()}
+        if self._whole is not None:
+            return replace(self._whole._verdict(), **own)
+        spoken = self.tests[self._spoken]
+        return replace(
+            spoken._verdict(),
+            pvalue=self.pvalue,
+            smallest_possible_pvalue=self.smallest_possible_pvalue,
+            subject=None,
+            impossible=None,
+            findings=spoken.findings if self.rejected_tests[self._spoken] else (),
+            **own,
+        )
+
+    @cached_property
+    def _whole(self) -> TestResult | None:
+        """The test of the whole prediction, with the global p-value; None without one."""
+        whole = next((test for test in self.tests if isinstance(test.lens, Canonical) and not test.fold_names), None)
+        if whole is None or self.folds:
+            return None
+        return replace(whole, pvalue=self.pvalue, smallest_possible_pvalue=self.smallest_possible_pvalue)
 
     @property
     def _is_single(self) -> bool:
@@ -171,18 +208,21 @@ class CalibrationTable(Judged, Result):
         return len(self.tests) == 1 and not self.folds
 
     @property
+    def _is_of_one_model(self) -> bool:
+        """Whether all tests are about the same observations and the same model."""
+        return not self.folds
+
+    @property
     def size_sentences(self) -> list[str]:
         """How large the miscalibration is, of a test that is named; with folds it is that of several models."""
         return [] if self.folds else self._sizes()
 
     def _answer(self) -> list[str]:
-        """Return the decision in words, and the direction where there is one."""
-        if not self.folds:
-            towards = [f"{self._through(self._spoken)} {finding.clause}" for finding in self._findings()]
-            return self._decided("Calibration", f", {self._size}", "the model is calibrated", towards)
+        """Return the decision about the models of the folds, and how many tests reject."""
         subject = f"Calibration of the models of {len(self.folds)} folds"
         towards = towards_of_models(self.directions[self._spoken], self._through(self._spoken))
-        return self._decided(subject, f", {self.n_samples} observations", "the models are calibrated", towards)
+        said = self._decided(subject, f", {self.n_samples} observations", "the models are calibrated", towards)
+        return [*said, self._count()]
 
     def _decided(self, subject: str, size: str, proof: str, towards: Sequence[str] = ()) -> list[str]:
         """Return the decision about a subject; what is not proven and the size belong to one that does not reject."""
@@ -193,12 +233,10 @@ class CalibrationTable(Judged, Result):
             return [f"{subject} is not rejected ({p}{size}). This does not prove that {proof}."]
         return [f"{subject} is rejected at the {percent(self.alpha)} level ({p}).", *towards]
 
-    def _findings(self) -> tuple[Finding, ...]:
-        """Return what is wrong according to the clearest test, if that rejects."""
-        return self.tests[self._spoken].findings[:1] if self.rejected_tests[self._spoken] else ()
-
     def _undecidable(self) -> str:
-        """Say that no global p-value could have rejected."""
+        """Say that no global p-value could have rejected; empty if one could have."""
+        if rejects(self.smallest_possible_pvalue, self.alpha):
+            return ""
         p = f"global p = {self.pvalue:.4g}"
         if self.folds:
             numbers = f"{p}, {self.n_samples} observations"
@@ -325,7 +363,7 @@ class CalibrationTable(Judged, Result):
         if not found:
             return f"None of the {total} single tests rejects {after}."
         if len(found) == total:
-            return f"All {total} single tests reject {after}."
+            return f"{'Both' if total == 2 else f'All {total}'} single tests reject {after}."
         which = f": {named}" if len(named := join(found)) <= LONGEST else ""
         return f"{len(found)} of the {total} single tests {'rejects' if len(found) == 1 else 'reject'} {after}{which}."
 
@@ -333,7 +371,8 @@ class CalibrationTable(Judged, Result):
         title, tables, remarks = self._title(), self._tables, self._remarks
         if self.folds:
             title, tables, remarks = f"Calibration by fold ({self._about})", self._tables_by_fold, self._remarks_by_fold
-        return Description(title, [self.conclusion, *self.size_sentences], tables(), remarks(), self.all_notes)
+        more: dict[str, Any] = {"tables": tables(), "remarks": remarks(), "notes": self.all_notes}
+        return self.verdict.described(title, [self.verdict.conclusion, *self.size_sentences], **more)
 
     def _title(self) -> str:
         return f"{self._kind} ({self._about})"

@@ -39,6 +39,7 @@ from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import Result, TestResult
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._progress import reporting
+from caltest.results._verdict import round_up
 from caltest.statistics import Omnibus, Statistic
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ LARGE = 2**18
 
 _FEWER = 3  # a third as many
 _EVENTS = 20  # that are expected, or not, in data that can decide
-_DIGITS = 2  # of a number in a sentence
 _SHARES = 20  # "4 of 5": the largest denominator
 
 
@@ -277,14 +277,8 @@ def _table(errors: Sequence[SmallestError]) -> Table:
     return Table.of(records, columns, left=("size",))
 
 
-def rounded_up(number: float) -> int:
-    """Return a number rounded up to its first digits."""
-    unit = 10 ** max(math.floor(math.log10(number)) + 1 - _DIGITS, 0)
-    return math.ceil(number / unit) * unit
-
-
 def _about(number: float) -> str:
-    return f"about {rounded_up(number):,} observations"
+    return f"about {round_up(number):,} observations"
 
 
 def points_in_words(points: float) -> str:

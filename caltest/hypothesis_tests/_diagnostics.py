@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.estimation.errors._l2_interval import L2Problem
-from caltest.estimation.scores._score_decomposition import accuracy_of
-from caltest.predictions._lens import LensLike, lens_name, lens_short_name, names_event
+from caltest.hypothesis_tests._evidence import Evidence
+from caltest.predictions._lens import LensLike, lens_name, lens_short_name
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import few_cells_notes
 from caltest.predictions.inputs._parts import effective_number
 from caltest.resampling.distributions._base import TIE_TOLERANCE
-from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._schemes import Consistency, SignedGroups
 from caltest.resampling.draws._signs import AllSigns, SignDraws
 from caltest.resampling.engine._evaluation import Question
@@ -30,19 +28,10 @@ from caltest.results._decision import rejects
 from caltest.results._description import percent
 from caltest.results._note import warn_user
 from caltest.results._progress import reporting
-from caltest.results._verdict import OF_EVENT, Finding, FindingKind
-
-DIRECTION_LEVEL = 0.05
-"""A direction is named only if the statistic that has it is significant itself."""
 
 _UNUSUALLY_SMALL = 0.01
-_ROUNDING = 1e-9  # of an average of probabilities
-_ONE_SIDED = 0.999  # share of the predictions that make the same outcome the more probable one
-_SMALLEST_SHOWN = 1e-12  # of the p-values of a count
 _FEW_WEIGHTS = 0.1  # of the observations
-_CLEARLY = 1.5  # a shift that is so many times as significant names the direction
 _SHOWN = 5  # observations that a note names
-_BLOCK_VALUES = 2**18
 
 
 def ask_together(
@@ -84,12 +73,12 @@ def describe_answers(
     classes: Sequence[Any] | None = None,
     alpha: float = 0.05,
 ) -> tuple[TestResult, ...]:
-    """Return the results of several tests, in their order; the l2 error of a sample is computed once."""
-    problems: dict[int, L2Problem] = {}
+    """Return the results of several tests, in their order; what is known of a sample is computed once."""
+    evidence: dict[int, Evidence] = {}
     results = []
     for answer, lens in zip(answers, lenses, strict=True):
         found = describe_answer(answer, null, lens=lens, classes=classes, alpha=alpha)
-        results.append(replace(found, _problem=problems.setdefault(id(answer.sample), found._problem)))
+        results.append(replace(found, _evidence=evidence.setdefault(id(answer.sample), found._evidence)))
     return tuple(results)
 
 
@@ -117,7 +106,6 @@ def describe_answer(
             parts, answer.component_values, answer.component_pvalues, answer.component_nulls, strict=True
         )
     )
-    score, findings = _direction(components, sample, lens)
     notes = (
         *scheme.notes,
         *_weight_notes(sample),
@@ -154,40 +142,17 @@ def describe_answer(
         origin=_origin(answer, null),
         conditions=conditions,
         alpha=alpha,
-        score=score,
-        findings=findings,
+        score=_score(components, sample),
         impossible_samples=sample.impossible,
         notes=notes,
-        _problem=L2Problem(replace(sample, given_null=sample.given), lens, lens_name(lens, classes)),
+        _evidence=Evidence.of(replace(sample, given_null=sample.given), lens, classes),
     )
 
 
-def _direction(
-    components: Sequence[ComponentResult], sample: Sample, lens: LensLike
-) -> tuple[float | None, tuple[Finding, ...]]:
-    """Return the score of the first component that has one, and the direction and its numbers if there is no doubt.
-
-    A score must be significant, and confidence and accuracy must differ in the same direction: a score also reacts to
-    shifts, of single classes or of rare events.
-    """
-    scores, shift = [], _shift(sample, lens)
-    for component in components:
-        score = component.test_statistic.direction(sample, sample.outcome)
-        if score is None:
-            continue
-        scores.append(score)
-        own_pvalue = component.null.sf(component.statistic)  # not the one that an impossible label forces
-        name = component.test_statistic.words
-        if component.test_statistic.one_sided:  # there are two sides, of which the data choose one
-            sides = [side.null.sf(side.statistic) for side in components if side.test_statistic.one_sided]
-            own_pvalue = min(2 * min(sides), 1.0)
-        confidence, accuracy = sample.once(_confidence_and_accuracy)
-        gap = confidence - accuracy
-        if rejects(own_pvalue, DIRECTION_LEVEL) and abs(gap) > _ROUNDING and score * gap < 0:
-            if shift is not None and shift[0] > _CLEARLY * abs(gap) / sample.once(_error_of_confidence):
-                break
-            return scores[0], _finding(confidence, accuracy, sample, lens, source=name, pvalue=own_pvalue)
-    return (scores[0] if scores else None), () if shift is None else shift[1:]
+def _score(components: Sequence[ComponentResult], sample: Sample) -> float | None:
+    """Return the signed value of the first statistic that shows a direction; None without one."""
+    scores = (component.test_statistic.direction(sample, sample.outcome) for component in components)
+    return next((score for score in scores if score is not None), None)
 
 
 def _weight_notes(sample: Sample) -> tuple[Note, ...]:
@@ -197,84 +162,6 @@ def _weight_notes(sample: Sample) -> tuple[Note, ...]:
         return ()
     text = f"The weights are so unequal that {sample.n_samples} observations are worth {worth:.3g} of equal weight."
     return (Note("C304", text),)
-
-
-def _shift(sample: Sample, lens: LensLike) -> tuple[float, Finding] | None:
-    """Return how many standard errors the frequency of an event is off, if that is significant, and the finding."""
-    if not _names_event(sample, lens) or sample.weight is not None or sample.group is not None:
-        return None
-    expected, variance = np.empty(sample.n_samples), 0.0
-    for rows in _blocks(sample):  # `sample.expected` would be a table that is kept
-        null = np.clip(sample.given_null[rows].astype(np.float64), 0.0, None)
-        expected[rows] = null[:, 1] / null.sum(axis=1)
-        variance += float((expected[rows] * (1 - expected[rows])).sum())
-    events = int((sample.outcome == 1).sum())
-    deviation, error = events - expected.sum(), np.sqrt(variance)
-    if not abs(deviation) > error:  # nor is it significant then
-        return None
-    pvalue = PoissonBinomial.of(expected).two_sided(events)
-    if not rejects(pvalue, DIRECTION_LEVEL) or not error > 0:
-        return None
-    finding = Finding(
-        kind="too low" if deviation > 0 else "too high",
-        predicted=float(expected.mean()),
-        observed=events / sample.n_samples,
-        pvalue=max(pvalue, _SMALLEST_SHOWN),
-        bound=pvalue < _SMALLEST_SHOWN,
-        source="number of events",
-        quantities=OF_EVENT,
-    )
-    return float(abs(deviation) / error), finding
-
-
-def _names_event(sample: Sample, lens: LensLike) -> bool:
-    """Return whether the second of two outcomes is an event of the user, and not that the prediction is right."""
-    return sample.n_outcomes == 2 and names_event(lens)
-
-
-def _error_of_confidence(sample: Sample) -> float:
-    """Return the standard error of the accuracy according to the confidence; at least the smallest number."""
-    largest = sample.given.max(axis=1).astype(np.float64)
-    return max(float(np.sqrt((largest * (1 - largest)).sum())) / sample.n_samples, float(np.finfo(float).tiny))
-
-
-def _finding(
-    confidence: float, accuracy: float, sample: Sample, lens: LensLike, *, source: str, pvalue: float
-) -> tuple[Finding, ...]:
-    """Return the direction with its numbers; that of a rare event is about its frequency."""
-    share = float((sample.given[:, 1] < 0.5).mean())
-    shown: dict[str, Any] = {"source": source, "pvalue": float(pvalue)}
-    if not _names_event(sample, lens) or max(share, 1 - share) < _ONE_SIDED:
-        kind: FindingKind = "over-confident" if confidence > accuracy else "under-confident"
-        return (Finding(kind=kind, predicted=confidence, observed=accuracy, **shown),)
-    # Confidence is that of the more frequent outcome: a risk that is too low would be called over-confident.
-    both = sample.given[:, 1].astype(np.float64), sample.outcome == 1
-    predicted, observed = (float(np.average(values, weights=sample.weight)) for values in both)
-    low = predicted < observed
-    if low != ((confidence > accuracy) == (share > 0.5)):
-        return ()
-    kind = "too low" if low else "too high"
-    return (Finding(kind=kind, predicted=predicted, observed=observed, quantities=OF_EVENT, **shown),)
-
-
-def _confidence_and_accuracy(sample: Sample) -> tuple[float, float]:
-    """Return average confidence and accuracy."""
-    sums, total, two = np.zeros(2), 0.0, sample.n_outcomes == 2
-    for rows in _blocks(sample):
-        given = sample.given[rows]
-        weight = np.ones(len(given)) if sample.weight is None else sample.weight[rows]
-        # Along an axis of two numbers is several times slower.
-        largest = np.maximum(given[:, 0], given[:, 1]) if two else given.max(axis=1)
-        right = accuracy_of(given, sample.outcome[rows])
-        sums += [weight @ largest.astype(np.float64), weight @ right]
-        total += float(weight.sum())
-    return float(sums[0] / total), float(sums[1] / total)
-
-
-def _blocks(sample: Sample) -> Iterator[slice]:
-    """Yield the observations in parts: tables of all of them would take as much memory as the data."""
-    size = max(_BLOCK_VALUES // sample.n_outcomes, 1)
-    return (slice(start, start + size) for start in range(0, sample.n_samples, size))
 
 
 def _origin(answer: Answer, null: Consistency) -> str:

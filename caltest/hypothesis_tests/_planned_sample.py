@@ -15,7 +15,6 @@ from caltest.hypothesis_tests._detectable_error import (
     USUAL_POWER,
     Detection,
     in_words,
-    rounded_up,
     sample_of,
 )
 from caltest.hypothesis_tests._power_curve import search_power, validate_power
@@ -32,6 +31,7 @@ from caltest.resampling.engine._options import PlanOptions
 from caltest.results import Result
 from caltest.results._description import Description, percent
 from caltest.results._progress import reporting
+from caltest.results._verdict import round_up
 from caltest.statistics import Omnibus
 
 _NULL_DRAWS = 1999  # at each number of observations; the fit over several numbers averages their error
@@ -90,7 +90,7 @@ class SampleSizePlan(Result):
             return f"Such predictions cannot have this error: {error}. They are too near 0 or 1, or to each other."
         if self.n_samples is None:
             return f"Even {LARGE // self.n_outcomes:,} observations such as these would not find {error}."
-        number = rounded_up(self.n_samples)
+        number = round_up(self.n_samples)
         need = "observation such as these is" if number == 1 else "observations such as these are"
         most = ""
         if self.quantity == "points":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, Unpack
 
@@ -34,6 +34,8 @@ from caltest.results import Note, TestResult
 from caltest.results._description import Table, join
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
+
+_NAMED = 3  # subgroups of which a conclusion says what is wrong
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -83,13 +85,25 @@ class SubgroupTests(CalibrationTable):
         """A single subgroup is not all observations."""
         return False
 
+    @property
+    def _is_of_one_model(self) -> bool:
+        """What is wrong in a subgroup is not what is wrong on the whole."""
+        return False
+
     def _through(self, number: int) -> str:
         return f'In the subgroup "{self.subgroups[number]}"'
 
     def _answer(self) -> list[str]:
         if self.folds:
             return super()._answer()
-        return self._decided("Calibration within the subgroups", "", "the model is calibrated in each of them")
+        decided = self._decided("Calibration within the subgroups", "", "the model is calibrated in each of them")
+        return [*decided, self._count(), *self._wrong()]
+
+    def _wrong(self) -> Iterator[str]:
+        """Say what is wrong in the subgroups with the smallest p-values that are rejected."""
+        for number in np.argsort(self.pvalue_adjusted, kind="stable")[:_NAMED]:
+            if self.rejected_tests[number] and (found := self.tests[number].findings):
+                yield f"{self.subgroups[number]}: {found[0].brief}"
 
     def _count(self) -> str:
         """Say how many subgroups are rejected, and which cannot be."""
@@ -99,9 +113,10 @@ class SubgroupTests(CalibrationTable):
         after = f"after {self.correction.title()}'s correction"
         single = f"No single subgroup is rejected {after} for {self._number}."
         if found:
-            share = "All" if len(found) == len(self.tests) > 1 else f"{len(found)} of"
-            verb = "is" if len(found) == 1 else "are"
-            single = f"{share} {self._number} {verb} rejected {after}: {join(found)}."
+            share = f"{len(found)} of {self._number} {'is' if len(found) == 1 else 'are'}"
+            if len(found) == len(self.tests) > 1:
+                share = f"{'Both' if len(found) == 2 else f'All {len(found)}'} subgroups are"
+            single = f"{share} rejected {after}: {join(found)}."
         open_ones = zip(self.subgroups, self.decisions, strict=True)
         unknown = [label for label, decision in open_ones if decision == "undecidable"]
         if not unknown:

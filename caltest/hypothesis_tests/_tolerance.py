@@ -134,8 +134,8 @@ class ToleranceResult(ClassicalTestResult):
     margin: float
     miscalibration: float
 
-    def _verdict(self, size: Any = None) -> Verdict:
-        return replace(super()._verdict(size), said=self.conclusion)
+    def _verdict(self) -> Verdict:
+        return replace(super()._verdict(), said=self.conclusion)
 
     @property
     def conclusion(self) -> str:

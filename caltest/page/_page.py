@@ -174,7 +174,7 @@ def write_page(
         for number, model in enumerate(models):
             table = calibration_table(y_true, model.y_prob, n_resamples=n_resamples, **options)
             done(2 * number + 1, 2 * len(models))
-            verdicts.append((model.name, [" ".join(table.first_sentences), " ".join(table.size_sentences)]))
+            verdicts.append((model.name, [table.verdict.conclusion, " ".join(table.size_sentences)]))
             fewer = None if n_resamples is None else min(n_resamples, _TESTS_DRAWS)
             tests: Any = report or calibration_report(y_true, model.y_prob, n_resamples=fewer, **options)
             found = _about_model(table, tests, model)

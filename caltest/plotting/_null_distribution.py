@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from caltest.plotting._axes import BAR, DENSITY, LINE, POINT, legend_below, literal, require, wrapped
 from caltest.predictions.inputs._refusals import refuse
-from caltest.resampling.distributions._base import TIE_TOLERANCE
 from caltest.results._decision import equate_pvalue
+from caltest.results._distribution import TIE_TOLERANCE
 from caltest.results._naming import describe
 from caltest.results._test_result import ComponentResult, TestResult
 

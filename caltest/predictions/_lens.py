@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Floats
+from caltest.results._finding import OF_CONFIDENCE, Subject
 from caltest.results._naming import Specification, describe
 
 Problem = tuple[Floats, NDArray[Any]]
@@ -46,6 +47,10 @@ class Lens(Specification, ABC):
         """Return the name in a table of similar lenses."""
         return self.name(classes)
 
+    def subject(self, classes: Sequence[Any] | None = None) -> Subject:
+        """Return what sentences about the second of two outcomes speak of."""
+        return OF_CONFIDENCE if self.of_confidence else _subject_behind(self.name(classes))
+
     def __call__(self, prob: Floats, outcome: NDArray[Any]) -> Problem:
         """Return the induced problem."""
         table = self.outcomes(prob)
@@ -65,6 +70,20 @@ def lens_name(lens: LensLike, classes: Sequence[Any] | None = None) -> str:
 def lens_short_name(lens: LensLike, classes: Sequence[Any] | None = None) -> str:
     """Return the name of a lens in a table of similar ones."""
     return lens.short_name(classes) if isinstance(lens, Lens) else describe(lens)
+
+
+def subject_of(lens: LensLike, classes: Sequence[Any] | None = None) -> Subject:
+    """Return what sentences about the second of two outcomes behind a lens speak of."""
+    return lens.subject(classes) if isinstance(lens, Lens) else _subject_behind(describe(lens))
+
+
+def _subject_behind(name: str) -> Subject:
+    return probabilities_of(f'the lens "{name}"', "through")
+
+
+def probabilities_of(what: str, by: str = "of") -> Subject:
+    """Return the subject of predicted probabilities of a class, or through a lens."""
+    return Subject(predictions=f"Predicted probabilities {by} {what}", low_and_high="low and high probabilities")
 
 
 def names_event(lens: LensLike) -> bool:

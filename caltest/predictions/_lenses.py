@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Floats, Integers
-from caltest.predictions._lens import Lens, Problem, outcome_dtype
+from caltest.predictions._lens import Lens, Problem, outcome_dtype, probabilities_of
 from caltest.predictions.cells._order import ranking, top_and_rest
 from caltest.predictions.inputs._refusals import refuse, refuse_if
 from caltest.predictions.inputs._validation import validate_count
+from caltest.results._finding import Subject
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +50,10 @@ class Canonical(Lens):
     def name(self, classes: Sequence[Any] | None = None) -> str:
         """Return the name of the lens in words."""
         return "whole prediction"
+
+    def subject(self, classes: Sequence[Any] | None = None) -> Subject:
+        """Return what sentences about the event of two classes speak of."""
+        return Subject(event="" if classes is None else f"{list(classes)[1]}")
 
     def induced(self, prob: Floats) -> Floats:
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
@@ -308,6 +313,10 @@ class ClassWise(Lens):
     def short_name(self, classes: Sequence[Any] | None = None) -> str:
         """Return the name of the class."""
         return f"class {self.k if classes is None else list(classes)[self.k]}"
+
+    def subject(self, classes: Sequence[Any] | None = None) -> Subject:
+        """Return what sentences about the class speak of."""
+        return probabilities_of(self.short_name(classes))
 
     def induced(self, prob: Floats) -> Floats:
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""

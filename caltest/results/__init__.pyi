@@ -3,10 +3,12 @@ from ._base import Result as Result
 from ._config import config_context as config_context
 from ._description import Description as Description
 from ._description import Table as Table
+from ._finding import Finding as Finding
+from ._finding import Number as Number
+from ._finding import Subject as Subject
 from ._note import CalibrationWarning as CalibrationWarning
 from ._note import Note as Note
 from ._progress import Progress as Progress
 from ._test_result import ComponentResult as ComponentResult
 from ._test_result import TestResult as TestResult
-from ._verdict import Finding as Finding
 from ._verdict import Verdict as Verdict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -36,17 +37,25 @@ def rejects(pvalue: Any, alpha: float) -> Any:
     return pvalue <= alpha * (1 + _ROUNDING)
 
 
-def decide(pvalue: float, alpha: float, smallest: float = 0.0) -> DecisionWord:
+FEWEST_EXPECTED = 5
+"""With fewer expected events or other observations a test that does not reject decides nothing; rejections stand."""
+
+
+def decide(pvalue: float, alpha: float, smallest: float = 0.0, n_expected: float = math.inf) -> DecisionWord:
     """Return the decision at a level, where no p-value below ``smallest`` was possible.
+
+    ``n_expected`` is the expected number of the rarer one of events and other observations.
 
     Examples
     --------
     >>> decide(0.01, 0.05), decide(0.3, 0.05), decide(0.3, 0.05, smallest=0.25)
     ('rejected', 'not rejected', 'undecidable')
+    >>> decide(0.01, 0.05, n_expected=2.7), decide(0.3, 0.05, n_expected=2.7)
+    ('rejected', 'undecidable')
     """
     if rejects(pvalue, alpha):
         return "rejected"
-    return "not rejected" if rejects(smallest, alpha) else "undecidable"
+    return "not rejected" if rejects(smallest, alpha) and n_expected >= FEWEST_EXPECTED else "undecidable"
 
 
 def cannot_decide(
@@ -105,6 +114,7 @@ class Decision:
     pvalue: float
     alpha: float
     smallest_possible_pvalue: float = 0.0
+    n_expected: float = math.inf
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.statistic, self.pvalue))
@@ -118,6 +128,7 @@ class Decision:
     def decision(self) -> DecisionWord:
         """The decision at the level ``alpha``.
 
-        It is "undecidable" if the hypothesis is not rejected and no p-value as small as ``alpha`` was possible.
+        It is "undecidable" if the hypothesis is not rejected and no p-value as small as ``alpha`` was possible, or
+        fewer than 5 events or other observations were to be expected.
         """
-        return decide(self.pvalue, self.alpha, self.smallest_possible_pvalue)
+        return decide(self.pvalue, self.alpha, self.smallest_possible_pvalue, self.n_expected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,10 @@ class Description:
         How the numbers were made and when they are valid, in whole sentences.
     notes : sequence of Note
         Cautions.
+    numbers : Table or None
+        The few numbers of the answer, which come before the tables.
+    advice : sequence of str
+        What these numbers are, and what to do.
 
     Examples
     --------
@@ -71,6 +76,8 @@ class Description:
     tables: Sequence[Table] = ()
     remarks: Sequence[str] = ()
     notes: Sequence[Note] = ()
+    numbers: Table | None = None
+    advice: Sequence[str] = ()
 
 
 def join(words: Iterable[str]) -> str:
@@ -82,6 +89,21 @@ def join(words: Iterable[str]) -> str:
 def percent(share: float) -> str:
     """Return a share as per cent: "5 %"."""
     return f"{100 * share:.4g} %"
+
+
+def as_percent(share: float) -> str:
+    """Return a share in per cent with at least two digits of the smaller of it and its complement.
+
+    Examples
+    --------
+    >>> as_percent(0.2431), as_percent(0.00074), as_percent(0.99974), as_percent(0.0)
+    ('24.3 %', '0.074 %', '99.974 %', '0 %')
+    """
+    value = 100 * share
+    rest = min(value, 100 - value)
+    if not rest > 1e-9:
+        return f"{value:.0f} %"
+    return f"{value:.{1 if rest >= 0.95 else min(1 - math.floor(math.log10(rest)), 6)}f} %"
 
 
 def counted(number: float, separator: str = "") -> str:

@@ -6,6 +6,9 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+TIE_TOLERANCE = 1e-12
+"""Values within this relative distance are ties, because the same counts may be summed in another order."""
+
 
 @dataclass(frozen=True)
 class Tail:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -14,11 +15,12 @@ from caltest.results._base import Result
 from caltest.results._decision import Decision, cannot_decide, equate_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, join, sized
 from caltest.results._distribution import Distribution
+from caltest.results._finding import Finding
 from caltest.results._naming import describe
 from caltest.results._note import PAGE, Note
 from caltest.results._other_names import answer_attribute
 from caltest.results._picture import Picture
-from caltest.results._verdict import Finding, Verdict
+from caltest.results._verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,11 +139,14 @@ class TestResult(Decision, ComponentResult):
     score : float or None
         Signed value of the statistic that shows the direction: negative means over-confident.
     findings : tuple of Finding
-        What is wrong, if the score is significant itself: "over-confident" or "under-confident" if the average
-        confidence lies above or below the accuracy accordingly; "too low" or "too high" are the predictions of an event
-        that nearly all predictions make the less (or the more) probable outcome. ``direction`` and ``direction_words``
-        are the first finding in a word and in a sentence, or None. With folds, ``direction`` is that of the folds that
-        reject after Holm's correction, if it is the same in all of them.
+        What is wrong, if the hypothesis is rejected: of an event whether predictions are too high or too low on
+        average, too extreme or not extreme enough, or wrong in a range; of several classes whether the model is
+        over-confident or under-confident, and which totals are wrong. Each is significant after adjustment for the
+        others that could have been named. ``direction`` is the kind of that about the average, or of the first one, or
+        None; with folds it is that of the folds that reject after Holm's correction, if it is the same in all of them.
+    n_expected : float
+        Expected number of the rarer one of events and other observations (of right and wrong predictions for several
+        classes). With fewer than 5 a test that does not reject is undecidable.
     n_groups : int or None
         Number of groups of observations, if only groups are independent.
     weighted : bool
@@ -174,20 +179,19 @@ class TestResult(Decision, ComponentResult):
     alpha: float = 0.05
     smallest_possible_pvalue: float = 0.0
     score: float | None = None
-    findings: tuple[Finding, ...] = ()
     n_groups: int | None = None
     weighted: bool = False
     impossible_samples: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     notes: tuple[Note, ...] = ()
     fold_names: tuple[str, ...] = ()
     pvalue_adjusted: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    _problem: Any = field(default=None, repr=False)  # `L2Problem` of estimation
+    _evidence: Any = field(default=None, repr=False)  # `Evidence` of hypothesis_tests
 
     _left_out: ClassVar[frozenset[str]] = ComponentResult._left_out | {"of_calibration", "lens_short_name"}
     _of_folds: ClassVar[frozenset[str]] = frozenset({"fold_names", "pvalue_adjusted"})
     _derived: ClassVar[tuple[str, ...]] = (
         *("noise_floor", "noise_interval", "n_resamples", "decision", "conclusion", "l2_error"),
-        *("direction", "direction_words"),
+        *("n_expected", "findings", "direction"),
     )
 
     def __getattr__(self, name: str) -> Any:
@@ -218,36 +222,66 @@ class TestResult(Decision, ComponentResult):
         """The decision in words."""
         return self._verdict().conclusion
 
-    @property
+    @cached_property
     def verdict(self) -> Verdict:
-        """The decision, what is wrong and how large it is."""
-        return self._verdict(self.l2_error)
+        """What is wrong, the decision, how large the error is, and what to do."""
+        return self._verdict() if self._about is None else replace(self._verdict(), **self._about.numbers_of(self))
 
-    def _verdict(self, size: Any = None) -> Verdict:
-        """Return the verdict; sentences about the decision need no size, which may take time."""
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong, if the hypothesis is rejected."""
+        if self._about is None or not self.rejected:
+            return ()
+        found: tuple[Finding, ...] = self._about.findings(self)
+        return found
+
+    @property
+    def n_expected(self) -> float:  # type: ignore[override]
+        """Expected number of the rarer one of events and other observations; infinite where it is not counted."""
+        return math.inf if self._about is None else self._about.n_expected
+
+    @property
+    def _about(self) -> Any:
+        """What is known of the predictions, if it is calibration that is tested."""
+        return self._evidence if self.of_calibration else None
+
+    def _verdict(self) -> Verdict:
+        """Return the verdict without what is not needed for its sentences and may take time."""
         calibrated = "that the models are calibrated" if self.fold_names else "that the model is calibrated"
         undecidable, details = "", list[str]()
         if self.fold_names:
             undecidable = cannot_decide_by_fold(self, f"{self._p}, {self._size}", "combined p-value")
-            details = [*towards_of_models(self.direction), self._rejecting()] if self.rejected else []
+            details = [self._rejecting(), *self._towards()] if self.rejected else []
         return Verdict(
             pvalue=self.pvalue,
             alpha=self.alpha,
             smallest_possible_pvalue=self.smallest_possible_pvalue,
-            subject=self._subject,
+            hypothesis=self._subject,
             proof=calibrated if self.of_calibration else "it",
             n_samples=self.n_samples,
             n_groups=self.n_groups,
             weighted=self.weighted,
+            n_outcomes=self.n_outcomes,
             n_resamples=self.n_resamples,
             p=self._p,
+            bound=self.method in {"distribution-free", "upper-bound"},
             least=self._smallest,
             findings=self.findings,
-            size=size,
             cautions=self.notes,
             details=tuple(details),
             undecidable=undecidable,
+            **({} if self._about is None else self._about.sums_of(self)),
         )
+
+    def _towards(self) -> list[str]:
+        """Say what is wrong with the models of the folds that reject."""
+        number = len(self.rejecting_folds)
+        if number == len(self.folds) or self.direction is None:
+            return towards_of_models(self.direction)
+        what = "model" if self.direction in _SHORT else "predictions"
+        are = "is" if (number, what) == (1, "model") else "are"
+        plural = "s" if number > 1 and what == "model" else ""
+        return [f"{'Its' if number == 1 else 'Their'} {what}{plural} {are} {self.direction}."]
 
     def _rejecting(self) -> str:
         """Say which folds reject."""
@@ -262,14 +296,19 @@ class TestResult(Decision, ComponentResult):
         """What is wrong in a word, if that is beyond doubt."""
         if self.fold_names:
             decided = zip(self.folds, rejects(self.pvalue_adjusted, self.alpha), strict=True)
-            kinds = {fold.direction for fold, is_rejected in decided if is_rejected}
-            return kinds.pop() if len(kinds) == 1 else None
-        return self.findings[0].kind if self.findings else None
+            first, *others = [fold._kinds for fold, is_rejected in decided if is_rejected] or [()]
+            return next((kind for kind in first if all(kind in kinds for kinds in others)), None)
+        return next(iter(self._kinds), None)
 
     @property
-    def direction_words(self) -> str | None:
-        """What is wrong in a sentence, with the two numbers that it rests on, the statistic and its p-value."""
-        return self.findings[0].sentence if self.findings else None
+    def _kinds(self) -> tuple[str, ...]:
+        """The kinds of the findings, that about the average first."""
+        averages = [finding for finding in self.findings if finding.of_average]
+        return tuple(dict.fromkeys(finding.kind for finding in (*averages, *self.findings)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle has the findings, which need the observations that it lacks."""
+        return {**vars(self), "findings": self.findings}
 
     @property
     def rejecting_folds(self) -> list[str]:
@@ -315,7 +354,7 @@ class TestResult(Decision, ComponentResult):
     @property
     def l2_error(self) -> Any:
         """The size of the miscalibration: `l2_interval` of the same problem; None where it is not defined."""
-        return None if self._problem is None else self._problem.interval
+        return None if self._evidence is None else self._evidence.interval
 
     def extend(self, kind: type[Extended], /, **more: Any) -> Extended:
         """Return the result as one of a kind that may carry more; fields that are named are replaced."""
@@ -360,19 +399,18 @@ class TestResult(Decision, ComponentResult):
     def _describe(self) -> Description:
         size = self._size if not self.fold_names else in_folds(self._size, len(self.folds))
         size = f"{size}, {self.n_outcomes} outcomes"
-        return Description(
-            f"{self.title} ({self.test_statistic.name}, {self.lens_name}, {size})",
-            [self.conclusion, *self._sizes()],
-            self._tables(),
-            self._remarks(),
-            self.notes,
-        )
+        title = f"{self.title} ({self.test_statistic.name}, {self.lens_name}, {size})"
+        said = {"C201"} if self.verdict.impossible is not None else set()
+        notes = [note for note in self.notes if note.code not in said]
+        more: dict[str, Any] = {"tables": self._tables(), "remarks": self._remarks(), "notes": notes}
+        return self.verdict.described(title, [self.verdict.conclusion, *self._sizes()], **more)
 
     def _sizes(self) -> list[str]:
         """Say how large the miscalibration is; with folds it is that of several models."""
         if self.fold_names:
             return []
-        return [*([] if self.l2_error is None else [self.l2_error.conclusion]), *self._usual_size()]
+        known = self.l2_error is None or self.verdict.size is not None  # as a number of the answer
+        return [*([] if known else [self.l2_error.conclusion]), *self._usual_size()]
 
     def _usual_size(self, name: str = "") -> list[str]:
         """Say what chance makes of the first statistic, by its name or another one."""

@@ -27,7 +27,11 @@ def terminal_width() -> int:
 def to_text(description: Description, width: int | None = None) -> str:
     """Return a description as text of at most ``width`` columns."""
     columns = terminal_width() if width is None else width
-    blocks = [_paragraphs([description.title, *description.conclusion], columns)]
+    if description.numbers is None:
+        blocks = [_paragraphs([description.title, *description.conclusion, *description.advice], columns)]
+    else:
+        blocks = [_paragraphs([description.title], columns), _paragraphs(description.conclusion, columns)]
+        blocks += [_lines(description.numbers, columns), _paragraphs(description.advice, columns)]
     blocks += [_lines(table, columns) for table in description.tables]
     blocks.append(_paragraphs(description.remarks, columns, indent="  "))
     blocks.append(_paragraphs([f"Note: {note}" for note in description.notes], columns, indent="  "))
@@ -45,7 +49,9 @@ def _lines(table: Table, width: int) -> list[str]:
     from rich.console import Console
     from rich.table import Table as Grid
 
-    grid = Grid(box=None, pad_edge=False, padding=(0, 1, 0, 1), header_style="", show_edge=False)
+    grid = Grid(
+        box=None, pad_edge=False, padding=(0, 1, 0, 1), header_style="", show_edge=False, show_header=any(table.head)
+    )
     widths = _widths(table, width)
     for column, (name, columns) in enumerate(zip(table.head, widths, strict=True)):
         justify = "left" if table.is_left(column) else "right"
@@ -102,6 +108,8 @@ def to_html(description: Description) -> str:
     parts = [f"<h4>{escape(description.title)}</h4>"]
     parts += [f"<p><strong>{escape(words)}</strong></p>" for words in description.conclusion[:1]]
     parts += [f"<p>{escape(words)}</p>" for words in description.conclusion[1:]]
+    parts += [] if description.numbers is None else [_table(description.numbers)]
+    parts += [f"<p>{escape(words)}</p>" for words in description.advice]
     parts += [_table(table) for table in description.tables]
     parts += [f"<p>{escape(words)}</p>" for words in description.remarks]
     if description.notes:
@@ -120,4 +128,5 @@ def _table(table: Table) -> str:
         "<tr>" + "".join(f"<td{how}>{escape(cell)}</td>" for how, cell in zip(align, row, strict=True)) + "</tr>"
         for row in table.rows
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+    named = f"<thead><tr>{head}</tr></thead>" if any(table.head) else ""
+    return f"<table>{named}<tbody>{''.join(body)}</tbody></table>"

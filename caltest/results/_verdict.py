@@ -1,77 +1,46 @@
-"""The verdict of a test: what was decided, what is wrong and how large it is, and the sentences that say so.
+"""The verdict of a test: what was decided, what is wrong and how large it is, what to do, and how that is said.
 
 Sentences are made here from numbers and words, so that no text is ever cut apart.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from caltest.results._base import Result
-from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue
-from caltest.results._description import Description, counted, percent, sized
+from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue, rejects
+from caltest.results._description import Description, Table, as_percent, counted, percent, sized
+from caltest.results._finding import Finding, Number, Subject
 from caltest.results._note import Note
 
-OF_CONFIDENCE, OF_EVENT = ("average confidence", "accuracy"), ("average prediction", "frequency")
-"""What the two numbers of a finding are."""
-
-FindingKind = Literal["over-confident", "under-confident", "too low", "too high"]
+_ENOUGH = 20  # events and other observations for a recalibration, and for advice how many to collect
+_ALTOGETHER = "In brackets: what is compatible with these data (95 % intervals, all together)."
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Finding(Result):
-    """What is wrong with predictions: one error, with the two numbers that show it and its own p-value.
+@dataclass(frozen=True)
+class Impossible:
+    """Labels that had been given probability 0.
 
-    Attributes
+    Parameters
     ----------
-    kind : {"over-confident", "under-confident", "too low", "too high"}
-        The direction: of a model's confidence, or of the predictions of an event.
-    predicted, observed : float
-        Average confidence and accuracy, or average prediction and frequency of the event.
+    n_zero, n_one : int
+        Events that were predicted with probability 0, and observations without the event that were predicted with 1;
+        of several classes all are counted by ``n_zero``.
     pvalue : float
-        P-value of the statistic that shows the direction; not adjusted.
-    source : str
-        That statistic, in words.
-    bound : bool
-        Whether the p-value is an upper bound.
-    quantities : tuple of str
-        What the two numbers are.
+        The p-value without them.
+    smallest : float
+        The smallest positive prediction of an event; NaN for several classes.
     """
 
-    kind: FindingKind
-    predicted: float
-    observed: float
-    pvalue: float
-    source: str
-    bound: bool = False
-    quantities: tuple[str, str] = OF_CONFIDENCE
-
-    _derived: ClassVar[tuple[str, ...]] = ("sentence",)
-
-    @property
-    def of_confidence(self) -> bool:
-        """Whether it is about the confidence of a model, not about the probability of an event."""
-        return self.kind in {"over-confident", "under-confident"}
-
-    @property
-    def clause(self) -> str:
-        """What is wrong, with its numbers, as the rest of a sentence."""
-        wrong = "the model is " + self.kind
-        if not self.of_confidence:
-            wrong = f"the event is {'more' if self.kind == 'too low' else 'less'} frequent than predicted"
-        numbers = f"{self.quantities[0]} {self.predicted:.4g}, {self.quantities[1]} {self.observed:.4g}"
-        return f"{wrong}: {numbers} ({self.source}, {equate_pvalue(self.pvalue, bound=self.bound)})."
-
-    @property
-    def sentence(self) -> str:
-        """What is wrong, with its numbers."""
-        return f"T{self.clause[1:]}"
-
-    def _describe(self) -> Description:
-        return Description("Finding", [self.sentence])
+    n_zero: int
+    n_one: int = 0
+    pvalue: float = math.nan
+    smallest: float = math.nan
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -82,30 +51,50 @@ class Verdict(Result):
     ----------
     pvalue, alpha, smallest_possible_pvalue : float
         P-value of the hypothesis, level, and p-value of the most extreme data.
-    subject : str
-        The hypothesis that is decided on, such as "Calibration".
+    hypothesis : str
+        What is decided on, such as "Calibration".
     proof : str
         What a test that does not reject leaves open, in words.
+    subject : Subject or None
+        What the sentences speak of; None if nothing but the decision is said.
     n_samples : int
         Number of observations.
     n_groups, weighted : int or None, bool
         Number of groups of observations, if only these are independent, and whether observations have weights.
+    n_outcomes : int
+        Number of outcomes.
     n_resamples : int
         Number of draws; 0 if nothing was drawn.
+    n_expected : float
+        Expected number of the rarer one of events and other observations; of several classes of right and wrong
+        predictions. With fewer than 5 a test that does not reject decides nothing.
+    n_observed : float
+        Observed number of the rarer one.
+    predicted, observed : float
+        Average prediction and frequency of the event; of several classes confidence and accuracy.
+    certain : bool
+        Whether all predictions are 0 or 1, so that no label is uncertain.
     p : str
         The p-value in words, such as "p = 0.012".
+    bound : bool
+        Whether the p-value is an upper bound.
     least : str
         Added to the p-value of a rejection, if it is the smallest possible one; may be empty.
     findings : tuple of Finding
-        What is wrong, if the hypothesis is rejected and the direction is beyond doubt.
+        What is wrong, if the hypothesis is rejected; each is significant after adjustment for the others that could
+        have been named.
+    numbers : tuple of Number
+        The numbers of the answer with their intervals.
     size : L2Interval or None
         The calibration error with its interval, where it is defined.
-    where : object
-        The region with the largest significant deviation, or None.
+    where : Finding or None
+        The range of predictions with the largest significant deviation.
+    impossible : Impossible or None
+        Labels that had been given probability 0.
+    detectable : DetectableError or None
+        The smallest error that would have been found, if none is.
     cautions : tuple of Note
         What changes the reading.
-    advice : tuple of str
-        What to do next.
     details : tuple of str
         Further sentences of a rejection, such as those about single folds.
     undecidable : str
@@ -118,55 +107,237 @@ class Verdict(Result):
     pvalue: float
     alpha: float
     smallest_possible_pvalue: float = 0.0
-    subject: str = "Calibration"
+    hypothesis: str = "Calibration"
     proof: str = "that the model is calibrated"
+    subject: Subject | None = None
     n_samples: int
     n_groups: int | None = None
     weighted: bool = False
+    n_outcomes: int = 2
     n_resamples: int = 0
+    n_expected: float = math.inf
+    n_observed: float = math.inf
+    predicted: float = math.nan
+    observed: float = math.nan
+    certain: bool = False
     p: str = ""
+    bound: bool = False
     least: str = ""
     findings: tuple[Finding, ...] = ()
+    numbers: tuple[Number, ...] = ()
     size: Any = None
-    where: Any = None
+    where: Finding | None = None
+    impossible: Impossible | None = None
+    detectable: Any = None
     cautions: tuple[Note, ...] = ()
-    advice: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
     undecidable: str = ""
     said: str = ""
 
-    _derived: ClassVar[tuple[str, ...]] = ("decision", "conclusion")
+    _left_out: ClassVar[frozenset[str]] = frozenset({"subject"})
+    _derived: ClassVar[tuple[str, ...]] = ("decision", "conclusion", "advice")
 
     @property
     def decision(self) -> DecisionWord:
         """The decision at the level ``alpha``: "rejected", "not rejected" or "undecidable"."""
-        return decide(self.pvalue, self.alpha, self.smallest_possible_pvalue)
+        return decide(self.pvalue, self.alpha, self.smallest_possible_pvalue, self.n_expected)
 
     @property
     def conclusion(self) -> str:
-        """The decision in words, and what is wrong."""
+        """What is wrong and the decision, in whole sentences."""
+        return " ".join(self.sentences())
+
+    def sentences(self, *, brief: bool = False) -> list[str]:
+        """Return what is wrong and the decision; brief, where the intervals stand beside the sentences."""
         if self.said:
-            return self.said
-        p = self.p or equate_pvalue(self.pvalue)
-        if self.decision == "undecidable" and self.undecidable:
-            return self.undecidable
+            return [self.said]
         if self.decision == "undecidable":
-            size = sized(self.n_samples, self.n_groups, weighted=self.weighted)
-            return cannot_decide(
-                self.smallest_possible_pvalue,
-                self.alpha,
-                numbers=f"{p}, {size}",
-                n_groups=self.n_groups,
-                n_resamples=self.n_resamples,
-            )
+            return [self._cannot_tell()]
         if self.decision == "not rejected":
-            return f"{self.subject} is not rejected ({p}, {counted(self.n_samples)}). This does not prove {self.proof}."
-        rejected = f"{self.subject} is rejected at the {percent(self.alpha)} level ({p}{self.least})."
-        return " ".join([rejected, *(finding.sentence for finding in self.findings), *self.details])
+            return self._nothing_found(brief)
+        at = "" if brief else f" at the {percent(self.alpha)} level"
+        decided = f"{self.hypothesis} is rejected{at} ({self._p}{'' if brief else self.least})."
+        details = () if brief else self.details
+        if self.impossible is not None:
+            return [*self._about_impossible(), *self._found(brief), *details]
+        return [*self._found(brief), decided, *details]
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to do next."""
+        if self.said or self.subject is None:
+            return ()
+        if self.decision == "rejected":
+            return (self._mend(),)
+        if self.decision == "undecidable":
+            return (self._collect(),)
+        if self.certain:
+            return ("Make sure that these are predictions, not the outcomes or decisions made from probabilities.",)
+        return (self._approve(),)
+
+    @property
+    def _p(self) -> str:
+        return self.p or equate_pvalue(self.pvalue)
+
+    @property
+    def _averages(self) -> str:
+        """Average prediction and frequency side by side; empty where there are none."""
+        about = self.findings[0].subject if self.subject is None and self.findings else self.subject
+        return "" if about is None or math.isnan(self.predicted) else about.compare(self.predicted, self.observed)
+
+    def _found(self, brief: bool) -> list[str]:
+        """Say what is wrong, or that it is not known."""
+        if not self.findings:
+            unknown = self.subject is not None and self.impossible is None
+            what = f"Something is wrong with these predictions, but these data do not show what ({self._averages})."
+            return [what] if unknown else []
+        first, *others = self.findings
+        further = [finding.also for finding in others if not (brief and finding.place)]  # a place is a row of numbers
+        said = [first.brief if brief else first.sentence, *further]
+        if first.kind != "totals" and not any(finding.of_average for finding in self.findings):
+            said.insert(1, f"On average no error is found ({self._averages}).")
+        return said
+
+    def _about_impossible(self) -> list[str]:
+        """Say which labels were impossible, and what is left without them."""
+        found = self.impossible
+        assert found is not None
+        zero = f"{found.n_zero} {'observation' if found.n_zero == 1 else 'observations'}"
+        if self.n_outcomes > 2:
+            parts = [f"{zero} had a class that was predicted with 0 %"]
+        else:
+            parts = [f"{zero} predicted with 0 % had the event"] if found.n_zero else []
+            parts += [f"{counted(found.n_one)} predicted with 100 % did not have it"] if found.n_one else []
+        one = found.n_zero + found.n_one == 1
+        without = f"Without {'it' if one else 'them'}"
+        rest = "no miscalibration is found" if not rejects(found.pvalue, self.alpha) else "calibration is rejected, too"
+        p = "" if math.isnan(found.pvalue) else f" {without} {rest} ({equate_pvalue(found.pvalue)})."
+        return [f"Impossible: {' and '.join(parts)}. One such case alone rejects the predictions ({self._p}).{p}"]
+
+    def _nothing_found(self, brief: bool) -> list[str]:
+        """Say that nothing is found, what the p-value means, and what could have been missed."""
+        if not self._averages:
+            size = counted(self.n_samples)
+            return [f"{self.hypothesis} is not rejected ({self._p}, {size}). This does not prove {self.proof}."]
+        if self.certain:
+            return ["All predictions are 0 % or 100 %, and all of them came true. Nothing else can be tested."]
+        found = f"No miscalibration is found: {self._averages}."
+        missed = [] if self.detectable is None else [self.detectable.conclusion]
+        proof = [] if missed and brief else [f"This does not prove {self.proof}."]
+        return [found, self._chance(), *proof, *(() if brief else self.details), *missed]
+
+    def _chance(self) -> str:
+        """Say what the p-value means."""
+        times = round(100 * self.pvalue)
+        most = "at most " if self.bound else ""
+        often = {0: "fewer than 1", 100: "nearly all"}.get(times, f"{most}{times}")
+        return (
+            f"If the predictions were exactly right, {often} of 100 such data sets would look as bad as this or worse "
+            f"({self._p})."
+        )
+
+    def _cannot_tell(self) -> str:
+        """Say that these data decide nothing, and why."""
+        if self.undecidable:
+            return self.undecidable
+        if rejects(self.smallest_possible_pvalue, self.alpha) and self.subject is not None:
+            return (
+                f"It cannot be told whether these predictions are right: only {self.n_expected:.2g} {self._rarer} were "
+                f"to be expected ({self._p})."
+            )
+        size = sized(self.n_samples, self.n_groups, weighted=self.weighted)
+        return cannot_decide(
+            self.smallest_possible_pvalue,
+            self.alpha,
+            numbers=f"{self._p}, {size}",
+            n_groups=self.n_groups,
+            n_resamples=self.n_resamples,
+        )
+
+    @property
+    def _rarer(self) -> str:
+        """What is rarer according to the predictions, in the plural."""
+        assert self.subject is not None
+        return self.subject.outcome if self.predicted <= 0.5 else self.subject.opposite
+
+    def _mend(self) -> str:
+        """Say what to do with predictions that are wrong."""
+        found, path = self.impossible, self.subject.path if self.subject else ""
+        if found is not None and not rejects(found.pvalue, self.alpha):
+            which, other = " or ".join([*["0 %"] * bool(found.n_zero), *["100 %"] * bool(found.n_one)]), ""
+            if found.n_zero and not math.isnan(found.smallest):
+                other = f" (the smallest other prediction is {as_percent(found.smallest)})"
+            return (
+                f"If {which} was rounded, replace it by what it stands for{other}, in all observations, not in these "
+                "alone, and test new data."
+            )
+        if self.n_observed < _ENOUGH:
+            return (
+                f"Do not use these predictions as they are. There are too few {self._rarer} ({self.n_observed:.4g}) to "
+                "recalibrate them: find out whether this is the population and the outcome that they were made for."
+            )
+        how = f"`caltest repair {path} -o repaired.csv`" if path else "`caltest.recalibration_study(y_true, y_prob)`"
+        mended = "recalibrates them and shows on held-out folds what is left"
+        return f"Do not use these predictions as they are. {how} {mended}."
+
+    def _collect(self) -> str:
+        """Say how many observations to collect where nothing can be decided."""
+        if not rejects(self.smallest_possible_pvalue, self.alpha):
+            path = self.subject.path if self.subject else ""
+            how = f"`caltest subgroups {path} --by COLUMN`" if path else "`caltest.subgroup_tests`"
+            return f"Collect data from more groups. To compare groups: {how} tests each by itself."
+        number = round_up(self.n_samples * _ENOUGH / max(self.n_expected, 1e-9))
+        return f"Collect about {number:,} observations ({_ENOUGH} {self._rarer}). Until then rely on other evidence."
+
+    def _approve(self) -> str:
+        """Say whether predictions in which nothing is found can be used."""
+        if self.detectable is not None and self.detectable.too_few:
+            few: str = self.detectable.advice
+            return few
+        return "Nothing speaks against these predictions. Test them again on new data from time to time."
+
+    @property
+    def head(self) -> str:
+        """What was tested, in one line."""
+        about = self.subject or Subject()
+        size = f"{self.n_samples:,} observation{'' if self.n_samples == 1 else 's'}"
+        groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
+        outcomes = f", {self.n_outcomes} classes"
+        if self.n_outcomes == 2 and math.isfinite(self.observed):
+            events = f"{self.observed * self.n_samples:,.0f}, " if not self.weighted else ""
+            name = f'event "{about.event}"' if about.event else about.outcome
+            outcomes = f", {name} ({events}{as_percent(self.observed)})"
+        by = f', predicted by "{about.column}"' if about.column else ""
+        return f"{f'{about.source}: ' if about.source else ''}{size}{groups}{outcomes}{by}"
+
+    def described(self, title: str, conclusion: Sequence[str], **further: Any) -> Description:
+        """Return the description of a result with this verdict: the answer first, then what else there is."""
+        rows = [(row.name, row.shown, row.meaning) for row in self.numbers]
+        together = [_ALTOGETHER] if any(number.interval is not None for number in self.numbers) else []
+        return Description(
+            title,
+            conclusion,
+            numbers=Table(("", "", ""), rows, left=("",)) if rows else None,
+            advice=[*together, *(f"What to do: {words}" for words in self.advice)],
+            **further,
+        )
 
     def _describe(self) -> Description:
-        size = [] if self.size is None else [self.size.conclusion]
-        return Description("Verdict", [self.conclusion, *size], remarks=self.advice, notes=self.cautions)
+        known = {"C201"} if self.impossible is not None else set()  # said already
+        cautions = [note for note in self.cautions if not note.about and note.code not in known]
+        return self.described(self.head, [" ".join(self.sentences(brief=True))], notes=cautions)
+
+
+def round_up(number: float) -> int:
+    """Return a number of observations rounded up to two digits.
+
+    Examples
+    --------
+    >>> round_up(1234), round_up(7)
+    (1300, 7)
+    """
+    unit = 10 ** max(math.floor(math.log10(max(number, 1))) - 1, 0)
+    return math.ceil(number / unit) * unit
 
 
 class Judged:

@@ -103,7 +103,10 @@ def test_statistics_are_expressions(path, problem, answer, run):
     # What needs two outcomes looks at the confidence by default, as in Python; what does not, at everything.
     assert [test["lens"] for test in answer("test", path, "--statistic", "KS")["tests"]] == ["Confidence()"]
     assert len(answer("test", path, "--statistic", "ECE")["tests"]) == 5
-    assert "Calibration test (KS, confidence, 60 observations" in run("test", path, "--statistic", "KS", *FAST)[1]
+    assert (
+        "Calibration test (KS, confidence, 60 observations"
+        in run("test", path, "--statistic", "KS", "--details", *FAST)[1]
+    )
 
 
 def test_size_seed_and_workers(path, answer):
@@ -219,10 +222,10 @@ def test_a_note_is_printed_once(tmp_path, frame, run):
 
 def test_bundled_predictions_are_the_default(run):
     """The golden print-out at 80 columns: data, verdict, size, one line per lens, conditions."""
-    code, out, err = run("test", "--resamples", "999")
+    code, out, err = run("test", "--details", "--resamples", "999")
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
-    data, verdict, *tables = out.split("\n\n")
+    data, title, verdict, numbers, _, *tables = out.split("\n\n")
     assert data == (
         "Data: bundled CIFAR-10 predictions of a VGG-16 network, 10000 observations.\n"
         "Label column: labels. Probability columns: probs.\n"
@@ -230,21 +233,18 @@ def test_bundled_predictions_are_the_default(run):
         "probs[2], 3 -> probs[3], 4 -> probs[4], 5 -> probs[5], 6 -> probs[6], 7 ->\n"
         "probs[7], 8 -> probs[8], 9 -> probs[9]."
     )
-    lines = verdict.splitlines()
-    assert lines[0] == "Calibration table (Omnibus, 12 lenses, 10000 observations)"
-    assert lines[1].startswith("Calibration is rejected at the 5 % level (global p = 0.001).")
-    for part in (
-        "the model is over-",
-        "12 ",
-        "error is 0.0235 (95 % confidence interval 0.0163 to 0.0312)",
-        "ECE 0.01685",
-    ):
-        assert part in " ".join(lines[1:])
+    assert title == "Calibration table (Omnibus, 12 lenses, 10000 observations)"
+    assert " ".join(verdict.split()).startswith(
+        "The model is over-confident: its confidence is 97.6 % on average, 93.6 % of its predictions are right."
+    )
+    for part in ("Calibration is rejected at the 5 % level (global p = 0.001).", "All 12 single", "ECE 0.01685"):
+        assert part in " ".join(verdict.split())
+    assert "typical error              2.4 points (1.6 to 3.1)" in numbers
     lenses, statistics, conditions = tables
     head = re.split(" {2,}", lenses.splitlines()[0].strip())
     assert head == ["lens", "l2 error (95 % interval)", "p-value", "p (Holm)", "direction"]
     for lens in ("whole prediction", "confidence", *(f"class {k}" for k in range(10))):
-        numbers = r".* 0\.\d{4} \(0\.\d{4} to 0\.\d{4}\) +0\.001 +0\.012  over"
+        numbers = r".* 0\.\d{4} \(0\.\d{4} to 0\.\d{4}\) +0\.001 +0\.012  (over|too|wrong)"
         assert re.search(rf"^ {lens}{numbers}", lenses, flags=re.MULTILINE), lens
     assert [line.split()[0] for line in statistics.splitlines()] == [
         *("statistic", "ECE()", "OverConfidence()", "UnderConfidence()", "ClasswiseKS()", "ConfidenceECE()")
@@ -253,15 +253,27 @@ def test_bundled_predictions_are_the_default(run):
     assert "Valid if observations are independent" in conditions
 
 
+def test_the_first_screen(path, run):
+    """What was read, what was found, what to do, and where more is."""
+    code, out, err = run("test", path, *FAST)
+    assert (code, err) == (0, "")
+    head, found, numbers, advice, more = out.split("\n\n")
+    assert " ".join(head.split()) == f"{path}: 60 observations, 3 classes"
+    assert found.startswith("No miscalibration is found: ")
+    assert "accuracy minus confidence" in numbers
+    assert "What to do: " in advice
+    assert more.startswith("Labels: column label (guessed).\nMore: --details (every lens and statistic), --plot FILE")
+
+
 def test_columns_are_named(path, named, run):
-    _, out, _ = run("test", path, *FAST)
+    _, out, _ = run("test", path, "--details", *FAST)
     assert f"Data: {path}, 60 observations." in " ".join(out.split())
     assert "\nLabel column: label (guessed). Probability columns: p_cat, p_dog, p_eel.\n" in out
     order = (
         "Labels and their probability columns: 0 -> p_cat, 1 -> p_dog, 2 -> p_eel; found by the order of the columns"
     )
     assert f"{order} (guessed)." in " ".join(out.split())
-    _, out, _ = run("test", named, "--label", "label", *FAST)
+    _, out, _ = run("test", named, "--label", "label", "--details", *FAST)
     assert "\nLabel column: label. Probability columns: p_cat, p_dog, p_eel.\n" in out
     mapping = "cat -> p_cat, dog -> p_dog, eel -> p_eel; found by the names of the columns."
     assert f"Labels and their probability columns: {mapping}" in " ".join(out.split())
@@ -277,7 +289,7 @@ def test_lines_fit_the_terminal(tmp_path, problem, run, monkeypatch):
     pd.DataFrame(np.full((40, 40), 1 / 40)).assign(label=range(40)).to_csv(many, index=False)
     for columns, widest in (("80", 80), ("200", 120)):
         monkeypatch.setenv("COLUMNS", columns)
-        for arguments in ([path], [path, "--lens", "ClassWise(1)"], [path, "--all"], [many]):
+        for arguments in ([path], [path, "--lens", "ClassWise(1)"], [path, "--all"], [many, "--details"]):
             _, out, _ = run("test", *arguments, *FAST)
             assert max(map(len, out.splitlines())) <= widest
         assert "Probability columns: 0, 1, 2, ..., 39 (40)." in " ".join(out.split())
@@ -396,8 +408,8 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, run):
 def test_json_has_stable_names(path, answer):
     found = answer("test", path)
     assert list(found) == [
-        *("data", "tests", "pvalue", "alpha", "smallest_possible_pvalue", "correction", "notes", "decision"),
-        *("decisions", "conclusion"),
+        *("data", "verdict", "tests", "pvalue", "alpha", "smallest_possible_pvalue", "correction", "notes"),
+        *("decision", "decisions", "conclusion"),
     ]
     assert list(found["data"]) == [
         "source",

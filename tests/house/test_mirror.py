@@ -27,6 +27,7 @@ THROUGH = {
     "recalibration/study/_study_result.py": "recalibration/study/test_study.py",
     "resampling/engine/_statistic.py": "statistics/test_base.py",
     "simulation/models/_level_sets.py": "simulation/models/test_gaussian_mixture_feature_models.py",
+    "hypothesis_tests/_evidence.py": "results/test_verdict.py",
     "streaming/monitors/_bets.py": "streaming/monitors/test_monitor.py",
     "streaming/states/_answers.py": "streaming/states/test_state.py",
     "streaming/states/_micro_cells.py": "streaming/states/test_state.py",

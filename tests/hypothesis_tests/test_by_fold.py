@@ -211,8 +211,8 @@ def test_the_conclusion_names_the_folds_that_reject():
     found = caltest.calibration_test(y_true, mixed, folds=fold, n_resamples=999, rng=0)
     assert found.conclusion == (
         "Calibration of the models of 3 folds is rejected at the 5 % level (combined p = 0.003, the smallest possible "
-        "with 999 draws in each of 3 folds). They are over-confident. 1 of the 3 single folds rejects after Holm's "
-        "correction: 1."
+        "with 999 draws in each of 3 folds). 1 of the 3 single folds rejects after Holm's correction: 1. Its model is "
+        "over-confident."
     )
     calibrated = caltest.calibration_test(y_true, y_prob, folds=fold, n_resamples=999, rng=0)
     assert calibrated.conclusion.endswith("900 observations). This does not prove that the models are calibrated.")
@@ -354,5 +354,5 @@ def test_the_direction_in_a_table_of_folds_names_its_row():
     lenses = [caltest.ClassWise(0), caltest.ClassWise(1), caltest.Confidence()]
     table = caltest.calibration_table(y_true, y_prob, folds=np.arange(3000) % 2, lenses=lenses, n_resamples=199, rng=0)
     assert table.rejected_tests.tolist() == [False, True, True]
-    assert [test.direction for test in table.tests] == [None, "over-confident", "over-confident"]
-    assert 'Through the lens "class 1 against the rest" they are over-confident. ' in table.conclusion
+    assert [test.direction for test in table.tests] == [None, "too extreme", "over-confident"]
+    assert 'Through the lens "class 1 against the rest" their predictions are too extreme. ' in table.conclusion

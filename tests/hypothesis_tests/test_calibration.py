@@ -88,9 +88,9 @@ def test_default_lens():
 def test_conclusion(result):
     for alpha, pvalue, said in [
         (0.05, 0.05, "Calibration is rejected at the 5 % level (p = 0.05)."),
-        (0.01, 0.05, "Calibration is not rejected (p = 0.05, 200 observations). This does not prove"),
+        (0.01, 0.05, "right, 5 of 100 such data sets would look as bad as this or worse (p = 0.05)."),
         (0.001, 0.05, "This test cannot decide: with 199 draws no p-value below 0.005 is possible"),
-        (0.05, 0.051, "Calibration is not rejected (p = 0.051, 200 observations). This does not prove"),
+        (0.05, 0.051, "right, 5 of 100 such data sets would look as bad as this or worse (p = 0.051)."),
         (0.1, 1 / 200, "rejected at the 10 % level (p = 0.005, the smallest p-value possible with 199 draws)."),
     ]:
         other = replace(result, alpha=alpha, pvalue=pvalue)
@@ -145,12 +145,22 @@ def test_printed_where_rejected():
     result = run(*sharpened(300, 3), n_resamples=999)
     expected = """\
 Calibration test (Omnibus, whole prediction, 300 observations, 3 outcomes)
-Calibration is rejected at the 5 % level (p = 0.001, the smallest p-value
-possible with 999 draws). The model is over-confident: average confidence
-0.7348, accuracy 0.58 (temperature score, p = 0.002).
-The l2 calibration error is 0.2148 (95 % confidence interval 0.1477 to 0.2861).
+
+The model is over-confident: its confidence is 73.5 % on average, 58.0 % of its
+predictions are right. Calibration is rejected at the 5 % level (p = 0.001, the
+smallest p-value possible with 999 draws).
 ECE 0.1672; a calibrated model with these predictions has 0.0462 on average and
 at most 0.06802 in 95 % of data sets.
+
+ accuracy minus confidence  -15.5 points (-21.9 to     0 if calibrated
+                            -9.2)
+ typical error              21.5 points (14.8 to       0 if calibrated; chance
+                            28.6)                      alone shows up to 8.2
+
+In brackets: what is compatible with these data (95 % intervals, all together).
+What to do: Do not use these predictions as they are.
+`caltest.recalibration_study(y_true, y_prob)` recalibrates them and shows on
+held-out folds what is left.
 
  statistic           value  under calibration (5 % to 95 %)  p-value
  ECE()              0.1672      0.0462 (0.02687 to 0.06802)    0.001
@@ -172,11 +182,21 @@ def test_printed_where_not_rejected():
     result = run(*calibrated(300, 3, seed=4), n_resamples=999)
     expected = """\
 Calibration test (Omnibus, whole prediction, 300 observations, 3 outcomes)
-Calibration is not rejected (p = 0.581, 300 observations). This does not prove
-that the model is calibrated.
+
+No miscalibration is found: 69.8 % confidence, 69.7 % right. If the predictions
+were exactly right, 58 of 100 such data sets would look as bad as this or worse
+(p = 0.581). This does not prove that the model is calibrated. Had the
+predictions been wrong by 7.7 percentage points on average, this would have been
+found in 4 of 5 such data sets; smaller errors may be missed.
 The l2 calibration error is 0.0000 (95 % confidence interval 0.0000 to 0.0683).
 ECE 0.0329; a calibrated model with these predictions has 0.05004 on average and
 at most 0.07379 in 95 % of data sets.
+
+ accuracy minus confidence  -0.1 points (-6.0 to +5.4)  0 if calibrated
+
+In brackets: what is compatible with these data (95 % intervals, all together).
+What to do: These data are too few to approve the predictions. To find errors of
+5 percentage points, collect about 720 observations.
 
  statistic            value  under calibration (5 % to 95 %)  p-value
  ECE()               0.0329     0.05004 (0.03004 to 0.07379)    0.909
@@ -198,11 +218,22 @@ def test_printed_where_exact():
     result = caltest.calibration_test(*calibrated(300, 2, seed=1), statistic=caltest.ECE(caltest.EqualWidth(5)))
     expected = """\
 Calibration test (ECE, whole prediction, 300 observations, 2 outcomes)
-Calibration is not rejected (p = 0.9364, 300 observations). This does not prove
-that the model is calibrated.
+
+No miscalibration is found: 51.3 % predicted, 50.0 % observed. If the
+predictions were exactly right, 94 of 100 such data sets would look as bad as
+this or worse (p = 0.9364). This does not prove that the model is calibrated.
+Had the predictions been wrong by 7.2 percentage points on average, this would
+have been found in 4 of 5 such data sets; smaller errors may be missed.
 The l2 calibration error is 0.0000 (95 % confidence interval 0.0000 to 0.0639).
 ECE 0.01916; a calibrated model with these predictions has 0.03594 on average
 and at most 0.05726 in 95 % of data sets.
+
+ observed / expected  0.97  (0.88 to 1.07)  1 if calibrated
+ calibration slope    1.05  (0.79 to 1.33)  1 if calibrated
+
+In brackets: what is compatible with these data (95 % intervals, all together).
+What to do: These data are too few to approve the predictions. To find errors of
+5 percentage points, collect about 620 observations.
 
  statistic                       value  under calibration (5 % to 95 %)  p-value
  ECE(partition=EqualWidth(5))  0.01916     0.03594 (0.01734 to 0.05726)   0.9364
@@ -220,11 +251,22 @@ def test_printed_where_asymptotic():
     result = caltest.calibration_test(*calibrated(300, 2, seed=1), statistic=caltest.KS(), method="asymptotic")
     expected = """\
 Calibration test (KS, whole prediction, 300 observations, 2 outcomes)
-Calibration is not rejected (p = 0.6246, 300 observations). This does not prove
-that the model is calibrated.
+
+No miscalibration is found: 51.3 % predicted, 50.0 % observed. If the
+predictions were exactly right, 62 of 100 such data sets would look as bad as
+this or worse (p = 0.6246). This does not prove that the model is calibrated.
+Had the predictions been wrong by 9.6 percentage points on average, this would
+have been found in 4 of 5 such data sets; smaller errors may be missed.
 The l2 calibration error is 0.0000 (95 % confidence interval 0.0000 to 0.0639).
 KS 0.0204; a calibrated model with these predictions has 0.02544 on average and
 at most 0.0455 in 95 % of data sets.
+
+ observed / expected  0.97  (0.88 to 1.07)  1 if calibrated
+ calibration slope    1.05  (0.79 to 1.33)  1 if calibrated
+
+In brackets: what is compatible with these data (95 % intervals, all together).
+What to do: These data are too few to approve the predictions. To find errors of
+5 percentage points, collect about 1,200 observations.
 
  statistic   value  under calibration (5 % to 95 %)  p-value
  KS()       0.0204      0.02544 (0.01253 to 0.0455)   0.6246
@@ -442,7 +484,7 @@ def test_an_impossible_label_gives_the_smallest_pvalue():
         assert all(part.pvalue == 1 / 60 for part in result.components), case
         assert result.impossible_samples.tolist() == [23], case
         if place == 1:
-            assert "1 label (observation 23) had been given probability 0" in words(result), case
+            assert "Impossible: 1 observation " in words(result), case
             assert "observation 23" in result._repr_html_(), case
             assert_json(result, case)
 

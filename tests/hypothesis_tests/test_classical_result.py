@@ -63,8 +63,9 @@ def test_result(test):
             result.pvalue = 0
         heading = f"{TITLES[test]} (confidence, 200 observations, 2 outcomes)"
         assert printed(result).splitlines()[0] == heading, case
-        for part in (f"p = {pvalue:.4g}", result.conclusion, result.origin, "P(Y = . | g(X)) = g(X), behind the lens"):
+        for part in (f"p = {pvalue:.4g}", result.verdict.conclusion, result.origin, "P(Y = . | g(X)) = g(X), behind"):
             assert part in words(result), case
+        assert set(result._verdict().sentences()) <= set(result.verdict.sentences()), case
         limit = options.get("method") == "asymptotic"
         assert ("not exact in small samples" in result.origin) == limit, case
         assert ("valid at every sample size" in result.origin) == (not limit), case
@@ -139,11 +140,11 @@ def test_directions():
     rng = np.random.default_rng(0)
     logit = rng.normal(size=2000) * 2
     y_true = rng.random(2000) < special.expit(logit)
-    for temperature, word in [(0.5, "over-confident"), (2.0, "under-confident")]:
+    for temperature, word in [(0.5, "too extreme"), (2.0, "not extreme enough")]:
         for test in (caltest.spiegelhalter_test, caltest.cox_test):
             result = run(test, y_true, special.expit(logit / temperature))
             assert result.direction == word, test.__name__
-            assert f"The model is {word}: average confidence " in words(result), test.__name__
+            assert result.conclusion.startswith(f"Predicted risks are {word}: differences between low and high risks")
 
 
 # Options.
@@ -179,7 +180,7 @@ def test_progress_and_alpha(test):
     result = run(test, *problem, alpha=0.999, progress=lambda done, total: calls.append((done, total)), **options)
     assert calls[-1] == (199, 199)
     assert result.alpha == 0.999
-    assert run(test, *problem, alpha=0.01, **options).conclusion.startswith("Calibration is not rejected")
+    assert run(test, *problem, alpha=0.01, **options).conclusion.startswith("No miscalibration is found: 52.2 % ")
     assert run(test, *problem, alpha=1e-9, **options).conclusion.startswith("This test cannot decide: with 199 draws")
 
 
@@ -249,7 +250,8 @@ def test_a_contradicted_certainty(test):
         assert result.pvalue == pytest.approx(smallest, rel=1e-9), str(options)
         assert result.impossible_samples.tolist() == [7], str(options)
         assert "C201" in codes(result.notes), str(options)
-        assert "1 label (observation 7) had been given probability 0" in words(result), str(options)
+        said = "Impossible: 1 observation ", "1 label (observation 7) had been given probability 0"
+        assert any(text in words(result) for text in said), str(options)
         json.dumps(result.to_dict(), allow_nan=False)
 
 

@@ -139,10 +139,10 @@ def test_a_split_that_tests_observations_of_its_training_groups_is_refused(data,
         )
 
 
-def test_an_overconfident_learner_is_found():
+def test_a_learner_that_is_too_extreme_is_found():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 600)
     copies = np.repeat(y[:, None] + rng.normal(size=(600, 1)), 6, axis=1)  # naive Bayes counts evidence six times
     found = caltest.cross_val_calibration(GaussianNB(), copies, y, n_resamples=999, rng=0)
     assert found.rejected
-    assert found.direction == "over-confident"
+    assert found.direction == "too extreme"  # found in every fold, whatever else is wrong

@@ -10,7 +10,8 @@ from caltest.hypothesis_tests._diagnostics import enough_draws, few_draws_notes,
 from caltest.predictions._sample import make_sample
 from caltest.resampling import correct_pvalues
 from caltest.results import CalibrationWarning
-from tests.hypothesis_tests.problems import blunted, calibrated, codes, words
+from caltest.results._finding import Subject
+from tests.hypothesis_tests.problems import blunted, calibrated, codes, sharpened, words
 
 ROWS = caltest.Consistency(resample_predictions=True)
 
@@ -34,7 +35,7 @@ def test_the_size_is_that_of_the_miscalibration_whatever_the_hypothesis_is():
     assert result.conclusion.startswith("The hypothesis is not rejected")
     assert result.conclusion.endswith("This does not prove it.")
     assert "a model as in the hypothesis with these predictions has" in words(result)
-    assert run(y_true, y_prob).conclusion.startswith("Calibration is rejected")
+    assert "Calibration is rejected" in run(y_true, y_prob).conclusion
 
 
 # Direction.
@@ -47,42 +48,48 @@ def test_a_shift_is_one_of_the_frequency():
     y_true = rng.random(1000) < 1 / (1 + np.exp(0.6 - logit))
     result = run(y_true, 1 / (1 + np.exp(-logit)), caltest.statistics.CoxScore())
     assert result.rejected
-    assert result.direction == "too high"  # which is no over-confidence
-    assert "The event is less frequent than predicted: average prediction 0.4859, frequency 0.396" in result.conclusion
+    assert result.direction == "too high"  # and not too extreme
+    assert "slope" not in result.conclusion
+    assert result.conclusion.startswith("Predicted risks are too high: 48.6 % predicted, 39.6 % observed (")
 
 
-@pytest.mark.parametrize(("temperature", "direction"), [(1 / 1.5, "over-confident"), (1.5, "under-confident")])
-def test_direction(temperature, direction):
+@pytest.mark.parametrize(
+    ("temperature", "direction", "of_event"),
+    [(1 / 1.5, "over-confident", "too extreme"), (1.5, "under-confident", "not extreme enough")],
+)
+def test_direction(temperature, direction, of_event):
+    """Differences between the risks of an event are overstated; the confidence in several classes is too high."""
     for n_classes in (2, 3, 10):
         y_true, true_prob = calibrated(3000, n_classes, concentration=1.0)
         predicted = blunted(true_prob, temperature)
         result = run(y_true, predicted)
-        assert result.direction == direction, n_classes
+        expected = of_event if n_classes == 2 else direction
+        assert result.direction == expected, n_classes
         assert np.sign(result.score) == (1 if direction == "under-confident" else -1), n_classes
         top = predicted.max(axis=1).mean(), (predicted.argmax(axis=1) == y_true).mean()
-        numbers = f"average confidence {top[0]:.4g}, accuracy {top[1]:.4g} (temperature score, p = 0.01)"
-        assert f"The model is {direction}: {numbers}." in words(result), n_classes
+        said = f"confidence is {100 * top[0]:.1f} % on average, {100 * top[1]:.1f} % of its predictions are right."
+        if n_classes == 2:
+            said = f"are {of_event}: differences between low and high risks are"
+            assert f"On average no error is found ({100 * predicted[:, 1].mean():.1f} % predicted, " in words(result)
+        assert said in words(result), n_classes
         for statistic in (caltest.TemperatureScore(), caltest.statistics.Spiegelhalter()):
-            assert run(y_true, predicted, statistic).direction == direction, (str(statistic), n_classes)
+            assert run(y_true, predicted, statistic).direction == expected, (str(statistic), n_classes)
 
 
-def test_the_sides_of_the_score_are_tested_together():
-    """The direction of one side needs its p-value to be at most half of the level, as that of both sides."""
-    parts = caltest.Omnibus().components
+def test_a_direction_needs_evidence_of_its_own():
+    """Its adjusted p-value is at most the level, and never below that of the test."""
     found = set()
     for seed in range(20):
         y_true, true_prob = calibrated(150, 3, seed, concentration=1.0)
         predicted = blunted(true_prob, 1.25)
         result = run(y_true, predicted)
-        own = min(part.null.sf(part.statistic) for part in result.components[1:3])
-        assert [part.test_statistic for part in result.components[1:3]] == list(parts[1:3])
-        assert result.direction is None or 2 * own <= 0.05
-        found.add((result.direction, 2 * own <= 0.05))
-    assert ("under-confident", True) in found
-    assert (None, False) in found
+        assert (result.direction is None) == (not result.findings)
+        assert all(result.pvalue <= finding.pvalue <= 0.05 for finding in result.findings)
+        found.add(result.direction)
+    assert found >= {"under-confident", None}
 
 
-def test_no_direction_without_evidence_or_without_a_score():
+def test_no_direction_without_evidence():
     y_true, y_prob = calibrated(300, 3)
     result = run(y_true, y_prob)
     assert result.direction is None
@@ -90,15 +97,20 @@ def test_no_direction_without_evidence_or_without_a_score():
     assert abs(result.score) == pytest.approx(score, rel=1e-12)
     without = run(y_true, y_prob, caltest.ECE())
     assert (without.score, without.direction) == (None, None)
+    without = run(*sharpened(300, 3), caltest.ECE())
+    assert (without.score, without.direction) == (None, "over-confident")  # no score is needed
 
 
 def test_direction_of_an_infinite_score():
-    """A contradicted certainty is over-confidence; the p-value that it forces is not evidence for a direction."""
+    """The p-value that a contradicted certainty forces is no evidence for a direction: that is left out."""
     y_true, y_prob = calibrated(40, 3, seed=2, concentration=2.0)
     y_prob[23], y_true[23] = [0.0, 0.75, 0.25], 0
     assert (y_prob.argmax(axis=1) == y_true).mean() < y_prob.max(axis=1).mean()
     result = run(y_true, y_prob)
-    assert (result.score, result.direction) == (-np.inf, "over-confident")
+    assert (result.score, result.direction) == (-np.inf, "totals")
+    without = result.verdict.impossible
+    assert (without.n_zero, result.pvalue) == (1, 1 / 200)
+    assert 1 / 200 < without.pvalue <= result.findings[0].pvalue <= 0.05
     assert result.to_dict()["score"] is None
     assert run(y_true, y_prob, caltest.statistics.Spiegelhalter()).pvalue == 1 / 200
     assert run(y_true, y_prob, caltest.statistics.Spiegelhalter()).direction is None
@@ -214,7 +226,7 @@ def test_few_draws():
     assert few_draws_notes(1, 9, 0.05) == [], "a single test is not adjusted"
 
 
-def test_no_direction_that_confidence_and_accuracy_contradict():
+def test_the_direction_is_that_of_confidence_and_accuracy_whatever_the_score_is():
     """The temperature score is far below 0, as of an over-confident model, but accuracy exceeds confidence."""
     rng = np.random.default_rng(0)
     order = rng.permuted(np.tile(np.arange(3), (5_000, 1)), axis=1)
@@ -223,9 +235,9 @@ def test_no_direction_that_confidence_and_accuracy_contradict():
     y_true = (rng.random((5_000, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
     assert (y_prob.argmax(axis=1) == y_true).mean() > 0.63
     result = caltest.calibration_test(y_true, y_prob, n_resamples=199, rng=0)
-    assert (result.pvalue, result.direction) == (0.005, None)
+    assert (result.pvalue, result.direction) == (0.005, "under-confident")
     assert result.score < 0
-    assert "confident" not in result.conclusion
+    assert "its confidence is 60.0 % on average, 65.2 % of its predictions are right" in result.conclusion
 
 
 @pytest.mark.slow
@@ -250,15 +262,20 @@ def test_direction_of_a_rare_event_is_about_its_frequency():
     rng = np.random.default_rng(0)
     risk = np.clip(rng.lognormal(np.log(0.01), 0.6, 8_000), 0, 0.4)
     options = {"n_resamples": 199, "rng": 0}
-    for factor, than, direction in ((1.8, "more", "too low"), (0.5, "less", "too high")):
+    for factor, direction, mirrored in ((1.8, "too low", "too high"), (0.5, "too high", "too low")):
         event = (rng.random(8_000) < factor * risk).astype(int)
         result = caltest.calibration_test(event, risk, **options)
         assert result.direction == direction
-        numbers = f"average prediction {risk.mean():.4g}, frequency {event.mean():.4g} (temperature score, p = 0.01)"
-        assert result.direction_words == f"The event is {than} frequent than predicted: {numbers}."
-        assert result.conclusion.endswith(result.direction_words)
+        observed = "2.1" if factor > 1 else "0.50"
+        first = f"Predicted risks are {direction}: 1.2 % predicted, {observed} % observed (observed/expected "
+        assert result.conclusion.startswith(first)
         turned = caltest.calibration_test(1 - event, 1 - risk, **options)
-        assert turned.direction == ("too high" if direction == "too low" else "too low")
+        assert turned.direction == mirrored
+        assert [f.kind for f in turned.findings[1:]] == [f.kind for f in result.findings[1:]]
+        (here,), (there,) = ([f for f in test.findings if f.place] for test in (result, turned))
+        assert (there.low, there.high, there.n) == (pytest.approx(1 - here.high), pytest.approx(1 - here.low), here.n)
+        assert there.predicted == pytest.approx(1 - here.predicted)
+        assert there.pvalue == pytest.approx(here.pvalue)
         one_class = caltest.calibration_test(
             event, np.column_stack([1 - risk, risk]), lens=caltest.ClassWise(1), **options
         )
@@ -267,21 +284,24 @@ def test_direction_of_a_rare_event_is_about_its_frequency():
         assert top.direction == ("over-confident" if factor > 1 else "under-confident")
         for test in (caltest.cox_test, caltest.spiegelhalter_test, caltest.hosmer_lemeshow_test):
             found = test(event, risk, **options).direction
-            assert found in {None, direction}, test.__name__
+            assert found == direction, test.__name__
         table = caltest.calibration_table(event, risk, **options)
-        assert result.direction_words.removeprefix("The") in table.conclusion
+        assert table.conclusion.startswith(result.findings[0].sentence)
 
 
-def test_no_direction_of_rounding_errors():
-    """Confidence and accuracy are both 0.75: their difference is rounding, whatever the score says."""
+def test_no_error_of_the_average_from_rounding():
+    """Average and frequency are both 0.75: their difference is rounding. The slope is wrong, and infinite."""
     event = np.tile([0.55, 0.95], 500)
     outcome = np.tile([0, 1], 500)
     outcome[np.arange(0, 1000, 2)[:250]] = 1
-    assert caltest.calibration_test(outcome, event, n_resamples=199, rng=0).direction is None
+    for y_true, y_prob in ((outcome, event), (1 - outcome, 1 - event)):
+        result = caltest.calibration_test(y_true, y_prob, n_resamples=199, rng=0)
+        assert result.direction == "not extreme enough"
+        assert "On average no error is found" in result.conclusion
 
 
-def test_a_lens_of_the_user_may_name_an_event():
-    """The same lens with and without the attribute: frequencies are named instead of the confidence."""
+def test_a_lens_of_the_user_may_name_its_subject():
+    """Sentences are about the lens by its name, or about what it calls its predictions."""
     rng = np.random.default_rng(3)
     p = rng.random(2000) / 10
     y_true, y_prob = (rng.random(2000) < 2 * p).astype(int), np.column_stack([1 - p, p])
@@ -296,8 +316,11 @@ def test_a_lens_of_the_user_may_name_an_event():
         def name(self, classes=None):
             return "second"
 
-    class Event(Second):
-        names_event = True
+    class Rain(Second):
+        def subject(self, classes=None):
+            return Subject(predictions="Forecasts of rain")
 
-    assert run(y_true, y_prob, lens=Second()).direction == "over-confident"
-    assert run(y_true, y_prob, lens=Event()).direction == "too low"
+    for lens, said in ((Second(), 'Predicted probabilities through the lens "second"'), (Rain(), "Forecasts of rain")):
+        result = run(y_true, y_prob, lens=lens)
+        assert result.direction == "too low"
+        assert result.conclusion.startswith(f"{said} are too low: 4.9 % predicted, 10.2 % observed (")

@@ -75,9 +75,8 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     results.TestResult: lambda: ct.calibration_test(*problem(), **FIXED),
     results.ComponentResult: lambda: ct.calibration_test(*problem(), **FIXED).components[0],
     results.Verdict: lambda: ct.calibration_test(*problem(), **FIXED).verdict,
-    results.Finding: lambda: results.Finding(
-        kind="over-confident", predicted=0.95, observed=0.93, pvalue=0.001, source="temperature score"
-    ),
+    results.Finding: lambda: ct.calibration_test(problem()[0], three_models()["sharp"], **FIXED).findings[0],
+    results.Number: lambda: ct.calibration_test(*problem(), **FIXED).verdict.numbers[0],
     hypothesis_tests.CalibrationTable: lambda: ct.calibration_table(*problem(), **FIXED),
     hypothesis_tests.CalibrationReport: lambda: ct.calibration_report(*problem(), **FIXED),
     hypothesis_tests.GCETable: lambda: ct.gce_table(*problem(), **FIXED),
@@ -90,6 +89,8 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     hypothesis_tests.EquivalenceResult: lambda: ct.equivalence_test(*problem(), 0.1),
     hypothesis_tests.ToleranceResult: lambda: ct.tolerance_test(*problem(), 0.1),
     hypothesis_tests.ClassicalTestResult: lambda: ct.cox_test(*two_classes(), rng=0),
+    estimation.CalibrationInTheLarge: lambda: estimation.calibration_in_the_large(*two_classes()),
+    estimation.CalibrationSlope: lambda: estimation.calibration_slope(*two_classes()),
     estimation.L2Interval: lambda: ct.l2_interval(*problem()),
     estimation.BootstrapInterval: lambda: ct.bootstrap_interval(*problem(), n_resamples=99, rng=0),
     estimation.NoiseFloor: lambda: ct.noise_floor(problem()[1], n_resamples=99, rng=0),

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.estimation.errors._l2_interval import L2Problem
 from caltest.hypothesis_tests import ClassicalTestResult
+from caltest.hypothesis_tests._evidence import Evidence
 from caltest.predictions._sample import make_sample
-from caltest.results import ComponentResult, Finding, Note, TestResult
+from caltest.results import ComponentResult, Note, TestResult
 from caltest.results._description import percent
 from tests.hypothesis_tests.problems import words
 from tests.results.examples import example, problem
@@ -60,12 +60,12 @@ def test_null_distributions_are_left_out_of_plain_objects(result):
 def test_decisions(result):
     for pvalue, alpha, rejected in [(0.05, 0.05, True), (0.051, 0.05, False), (0.1, 0.2, True), (3 * 0.1, 0.3, True)]:
         assert replace(result, pvalue=pvalue, alpha=alpha).rejected is rejected, (pvalue, alpha)
-    finding = Finding(kind="over-confident", predicted=0.95, observed=0.93, pvalue=0.001, source="temperature score")
-    not_rejected = replace(result, pvalue=0.2, findings=(finding,)).conclusion
+    not_rejected = replace(result, pvalue=0.2).conclusion
+    assert not_rejected.startswith("No miscalibration is found: ")
     assert not_rejected.endswith("This does not prove that the model is calibrated.")
-    assert "over-confident" not in not_rejected
-    towards = "The model is over-confident: average confidence 0.95, accuracy 0.93 (temperature score, p = 0.001)."
-    assert replace(result, pvalue=0.01, findings=(finding,)).conclusion.endswith(f"). {towards}")
+    unknown = replace(result, pvalue=0.01).conclusion
+    assert unknown.startswith("Something is wrong with these predictions, but these data do not show what (")
+    assert unknown.endswith("Calibration is rejected at the 5 % level (p = 0.01).")
 
 
 def test_the_smallest_pvalue_is_called_so(result):
@@ -77,13 +77,13 @@ def test_the_smallest_pvalue_is_called_so(result):
 
 def test_l2_error_is_computed_once_and_kept(result):
     sample = make_sample(*problem(), lens=ct.Canonical())
-    asked = L2Problem(sample, ct.Canonical(), "all classes")
-    measured = replace(result, _problem=asked)
+    asked = Evidence.of(sample, ct.Canonical(), None)
+    measured = replace(result, _evidence=asked)
     assert "interval" not in vars(asked)
     assert measured.l2_error.conclusion in words(measured)
     assert measured.l2_error is measured.l2_error is vars(asked)["interval"]
     assert measured.l2_error.estimate == ct.l2_interval(*problem()).estimate
-    without = replace(result, _problem=None)
+    without = replace(result, _evidence=None)
     assert without.l2_error is None
     assert "l2 calibration error" not in str(without)
     assert without.to_dict()["l2_error"] is None
@@ -130,5 +130,5 @@ def test_percent():
 
 def test_one_observation_is_singular():
     result = ct.calibration_test([1], [0.5], n_resamples=19, rng=0)
-    assert "1 observation)" in str(result)
+    assert "1 observation," in str(result)
     assert "1 observations" not in str(result)

@@ -47,13 +47,17 @@ def test_every_result_is_well_formed():
     for kind in EXAMPLES:
         result = example(kind)
         described, reader = result._describe(), read(result._repr_html_())
-        assert reader.tags.count("table") == len(described.tables), kind
-        assert reader.tags.count("tr") == sum(1 + len(table.rows) for table in described.tables), kind
-        assert reader.rows == [len(table.head) for table in described.tables for _ in range(1 + len(table.rows))], kind
+        numbers = [] if described.numbers is None else [described.numbers]
+        tables = [*numbers, *described.tables]
+        rows = [len(table.head) for table in tables for _ in range(any(table.head) + len(table.rows))]
+        assert reader.tags.count("table") == len(tables), kind
+        assert reader.tags.count("tr") == len(rows), kind
+        assert reader.rows == rows, kind
         assert "pre" not in reader.tags, kind
-        said = [described.title, *described.conclusion, *described.remarks, *(note.text for note in described.notes)]
+        said = [described.title, *described.conclusion, *described.advice, *described.remarks]
+        said += [note.text for note in described.notes]
         assert [words for words in said if words not in reader.text] == [], kind
-        cells = [cell for table in described.tables for row in table.rows for cell in row]
+        cells = [cell for table in tables for row in table.rows for cell in row]
         assert [cell for cell in cells if cell not in reader.text] == [], kind
 
 

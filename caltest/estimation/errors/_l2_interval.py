@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Unpack
 
 from numpy.typing import ArrayLike
@@ -280,37 +279,6 @@ def interval_of_sample(sample: Sample, partition: Any = None, *, rng: SeedLike =
     """Return the interval of a sample, in default cells if the partition is None; see `interval_of_distribution`."""
     distribution, cut = l2_distribution(sample, partition, rng=rng)
     return interval_of_distribution(distribution, sample, cut, **about)
-
-
-@dataclass(frozen=True, eq=False)
-class L2Problem:
-    """What the l2 error of a test is computed from, once, when it is first asked for.
-
-    The interval takes as long as many a test, with groups a hundred times as long. A pickle holds it instead of the
-    sample.
-
-    Attributes
-    ----------
-    sample : Sample or None
-        The observations; None in the copy from a pickle.
-    lens : lens
-        The lens.
-    lens_name : str
-        The lens in words.
-    """
-
-    sample: Sample | None
-    lens: LensLike
-    lens_name: str
-
-    @cached_property
-    def interval(self) -> L2Interval:
-        """The l2 error with its interval, in default cells."""
-        assert self.sample is not None
-        return interval_of_sample(self.sample, lens=self.lens, lens_name=self.lens_name)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"sample": None, "lens": self.lens, "lens_name": self.lens_name, "interval": self.interval}
 
 
 def interval_of_distribution(

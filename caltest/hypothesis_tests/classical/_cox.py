@@ -186,7 +186,7 @@ def cox_test(
     >>> y_true, y_prob = [1, 0, 0, 0] * 10 + [1, 1, 1, 0] * 10, [0.1] * 40 + [0.9] * 40
     >>> result = caltest.cox_test(y_true, y_prob, n_resamples=999, rng=0)
     >>> round(result.slope, 6), result.direction, result.pvalue
-    (0.5, 'over-confident', 0.001)
+    (0.5, 'too extreme', 0.001)
     """
     validate_choice(kind, "kind", ("score", "likelihood-ratio"))
     validate_choice(method, "method", ("monte-carlo", "asymptotic"))
@@ -213,7 +213,6 @@ def cox_test(
         found = [fit.likelihood_ratio(part, sample) for part in _PARTS]
     told: dict[str, Any] = {"lens": look, "classes": options["classes"], "alpha": options["alpha"]}
     joint, large, slope = (describe_answer(finding, null, **told, title="Cox test") for finding in found)
-    known = not math.isnan(fit.estimates["slope"])
     derived = {
         **fit.estimates,
         "in_the_large_statistic": large.statistic,
@@ -222,8 +221,7 @@ def cox_test(
         "slope_pvalue": slope.pvalue,
         "degrees_of_freedom": fit.rank,
     }
-    towards: dict[str, Any] = {"score": slope.score, "findings": slope.findings if known else ()}
-    tested = replace(joint, derived=derived, **towards, notes=(*joint.notes, *fit.notes))
+    tested = replace(joint, derived=derived, score=slope.score, notes=(*joint.notes, *fit.notes))
     return tested.extend(ClassicalTestResult, kind=kind, sentences=_estimates(tested), table=_parts_table(tested, kind))
 
 

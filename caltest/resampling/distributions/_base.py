@@ -9,12 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from caltest.predictions._arrays import Floats
-from caltest.results._distribution import Distribution, Tail
+from caltest.results._distribution import TIE_TOLERANCE, Distribution, Tail
 
 __all__ = ["AllArrangements", "Distribution", "LimitDistribution", "MonteCarloDistribution", "Tail", "chi_squared"]
 
-TIE_TOLERANCE = 1e-12
-"""Values within this relative distance are ties, because the same counts may be summed in another order."""
 
 SMALLEST_PVALUE = float(np.finfo(np.float64).tiny)
 """A p-value is never reported as 0."""

@@ -139,7 +139,7 @@ class BentPosterior(FeatureModel):
     0.106056
     >>> x, y_true, y_prob = model.draw(5000, rng=0)
     >>> caltest.calibration_test(y_true, y_prob, n_resamples=99, rng=0).direction
-    'under-confident'
+    'not extreme enough'
     """
 
     distribution: Mixture = field(metadata=MIXTURE)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions import Canonical, ClassWise
 from caltest.predictions._arrays import Floats, Integers
-from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lens import LensLike, lens_name, probabilities_of, subject_of
 from caltest.predictions._user_functions import apply_lens
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._refusals import refuse
@@ -21,6 +21,7 @@ from caltest.predictions.inputs._validation import validate_given_problem, valid
 from caltest.results import Result
 from caltest.results._decision import equate_pvalue
 from caltest.results._description import Description, Table, counted, percent
+from caltest.results._finding import OF_CONFIDENCE, Subject
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
 from caltest.results._verdict import Judged
@@ -29,14 +30,6 @@ from caltest.streaming.monitors._saved_monitor import read_monitor, write_monito
 
 _SHOWN = 1e6  # larger e-values are written by their power of ten
 _LOG_TEN = float(np.log(10.0))
-
-SENTENCES = {
-    "too high": "The predicted probabilities are too high",
-    "too low": "The predicted probabilities are too low",
-    "too extreme": "The predicted probabilities are too extreme: large ones are too high and small ones are too low",
-    "not extreme enough": "The predicted probabilities are not extreme enough: large ones are too low and small ones "
-    "are too high",
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -59,6 +52,8 @@ class MonitorResult(Judged, Result):
         "too high", "too low", "too extreme" or "not extreme enough": the predictions at the alarm.
     cause : str or None
         What the wealth at the alarm came from, such as "class 3 against the rest".
+    subject : Subject
+        The predictions that this is about, in words.
     pvalue : float
         1 divided by the largest e-value so far: a p-value that is valid whenever it is looked at.
     n_impossible : int
@@ -78,6 +73,7 @@ class MonitorResult(Judged, Result):
     alarm: int | None
     direction: str | None
     cause: str | None
+    subject: Subject
     pvalue: float
     n_impossible: int
     lens: Any
@@ -86,7 +82,7 @@ class MonitorResult(Judged, Result):
 
     plot = Picture("plot_monitor")
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
-    _left_out: ClassVar[frozenset[str]] = frozenset({"path"})
+    _left_out: ClassVar[frozenset[str]] = frozenset({"path", "subject"})
 
     @property
     def conclusion(self) -> str:
@@ -101,7 +97,7 @@ class MonitorResult(Judged, Result):
             )
         return (
             f"Alarm at observation {self.alarm:,}: calibration is rejected at the {level} level. "
-            f"{SENTENCES[str(self.direction)]} ({self.cause})."
+            f"{self.subject.wrong(str(self.direction))}."
         )
 
     def _describe(self) -> Description:
@@ -320,6 +316,7 @@ class CalibrationMonitor:
             alarm=self.alarm,
             direction=self.direction,
             cause=None if bets.alarm is None else self._event_name(bets.alarm.stream),
+            subject=self._subject(0 if bets.alarm is None else bets.alarm.stream),
             pvalue=self.pvalue,
             n_impossible=bets.n_impossible,
             lens=self.lens,
@@ -392,6 +389,17 @@ class CalibrationMonitor:
         found = cls(settings["alpha"], settings["lens"], classes=settings["classes"])
         found._n_classes, found._bets = settings["n_classes"], bets
         return found
+
+    def _subject(self, stream: int) -> Subject:
+        """Return what a stream of bets is on, for sentences."""
+        bets = self._bets
+        if bets is None or bets.n_outcomes == 2:
+            return subject_of(self.lens, self._classes)
+        if stream == bets.n_outcomes:
+            return OF_CONFIDENCE
+        if isinstance(self.lens, Canonical):
+            return ClassWise(stream).subject(self._classes)
+        return probabilities_of(self._event_name(stream))
 
     def _event_name(self, stream: int) -> str:
         """Return what a stream of bets is on, in words."""

@@ -14,8 +14,9 @@ from caltest.estimation import ReliabilityCurve
 from caltest.estimation.curves._bars import exact_deviations, smallest_pvalues
 from caltest.estimation.errors._cell_tests import EXACT
 from caltest.estimation.uncertainty._prediction_distribution import prediction_density
+from caltest.hypothesis_tests._evidence import EventEvidence
 from caltest.predictions._arrays import Floats
-from caltest.predictions._lens import Lens, lens_name, lens_short_name, names_event
+from caltest.predictions._lens import Lens, lens_name, lens_short_name
 from caltest.predictions.cells._partitions import EqualWidth, Partition
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_rng
@@ -24,14 +25,10 @@ from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution
 from caltest.resampling.engine._pvalues import combine_pvalues, tail_pvalues
 from caltest.resampling.engine._run import monte_carlo_error
 from caltest.results import ComponentResult, Note, TestResult
-from caltest.results._decision import rejects
-from caltest.results._verdict import OF_CONFIDENCE, OF_EVENT, Finding, FindingKind
 from caltest.statistics._base import Statistic, validate_estimate, validate_statistic
 from caltest.streaming.states._micro_cells import CoarseCells
 from caltest.streaming.states._values import OutcomeSums, Simulation, StateSums, Streamed, refusal, values_of
 
-_DIRECTION_LEVEL = 0.05
-_SMALLEST_SHOWN = 1e-12
 _DRAWS = 999
 
 
@@ -105,7 +102,7 @@ class Answers(ABC):
         }
 
     def report(
-        self, statistic: Statistic, found: dict[str, Any], alpha: float, findings: tuple[Finding, ...] = ()
+        self, statistic: Statistic, found: dict[str, Any], alpha: float, evidence: EventEvidence | None = None
     ) -> TestResult:
         """Return the result of a test whose value, p-value and null distribution were found."""
         null = Consistency()
@@ -120,7 +117,7 @@ class Answers(ABC):
             hypothesis=null.hypothesis,
             conditions=null.conditions,
             alpha=alpha,
-            findings=findings,
+            _evidence=evidence,
             notes=_impossible(self.sums.n_impossible),
             **found,
         )
@@ -144,7 +141,7 @@ class TwoOutcomes(Answers):
             found = self._simulated(parts, observed, n_draws, source)
         else:
             found = self._computed(chosen, float(observed[0, 0]), exact)
-        return self.report(chosen, found, alpha, self._findings())
+        return self.report(chosen, found, alpha, self._evidence)
 
     def curve(self, partition: Partition | None, level: float, *, simultaneous: bool) -> ReliabilityCurve:
         """Return the curve with exact consistency bars and p-values of the cells."""
@@ -214,29 +211,15 @@ class TwoOutcomes(Answers):
         )
         return self.ranked(parts, np.concatenate([observed, *drawn], axis=1), origin)
 
-    def _findings(self) -> tuple[Finding, ...]:
-        """Return the direction and the numbers that it rests on, if the number of events is significantly off."""
-        nodes, micro = self.sums.micro.nodes, self.sums.micro
-        events, n = int(micro.count[:, 1].sum()), micro.n_samples
-        expected = float(micro.prob.sum())
-        if not (nodes.prob * (1 - nodes.prob)).any():
-            return ()
-        pvalue = nodes.two_sided(events)
-        if not rejects(pvalue, _DIRECTION_LEVEL):
-            return ()
-        kinds: tuple[FindingKind, FindingKind] = ("over-confident", "under-confident")
-        if names_event(self.lens):
-            kinds = ("too high", "too low")
-        finding = Finding(
-            kind=kinds[int(events > expected)],
-            predicted=expected / n,
-            observed=events / n,
-            pvalue=max(pvalue, _SMALLEST_SHOWN),
-            bound=pvalue < _SMALLEST_SHOWN,
-            source="number of events",
-            quantities=OF_CONFIDENCE if self.lens.of_confidence else OF_EVENT,
-        )
-        return (finding,)
+    @property
+    def _evidence(self) -> EventEvidence:
+        """What is known of the predictions: those of a micro-cell are replaced by their average."""
+        count = self.sums.micro.count
+        size = count.sum(axis=1)
+        used = size > 0
+        mean = self.sums.micro.prob.sum(axis=1)[used] / size[used]
+        counts = mean, size[used].astype(np.float64), count[used, 1].astype(np.float64)
+        return EventEvidence(None, self.lens, counts=counts)
 
 
 @dataclass(frozen=True, eq=False)

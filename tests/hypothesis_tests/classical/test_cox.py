@@ -98,7 +98,8 @@ def test_halved_logits():
     likelihood = 20 * math.log(0.25) + 60 * math.log(0.75) - 20 * math.log(0.1) - 60 * math.log(0.9)
     assert result.statistic == pytest.approx(2 * likelihood, rel=1e-9)
     assert result.slope_statistic == pytest.approx(2 * likelihood, rel=1e-9)
-    assert result.direction == "over-confident"
+    assert result.findings[0].kind == result.direction == "too extreme"
+    assert result.findings[0].estimate == pytest.approx(0.5, abs=0.02)
 
 
 def test_estimates_are_printed():
@@ -175,7 +176,7 @@ def test_a_constant_predictor():
         assert result.in_the_large == pytest.approx(math.log(3), rel=1e-6), case
         assert codes(result.notes) == ["C503"], case
         assert "Estimated slope" not in words(result), case
-        assert result.direction is None, case
+        assert [finding.kind for finding in result.findings] == ["too low"], case
 
 
 def test_separated_labels():

@@ -88,7 +88,7 @@ def test_directions():
     rng = np.random.default_rng(0)
     logit = rng.normal(size=2000) * 2
     y_true = rng.random(2000) < special.expit(logit)
-    for temperature, word in [(0.5, "over-confident"), (2.0, "under-confident")]:
+    for temperature, word in [(0.5, "too extreme"), (2.0, "not extreme enough")]:
         for n, direction in [(2000, word), (5, None)]:
             result = brier_test(y_true[:n], special.expit(logit[:n] / temperature))
             assert result.direction == direction, (temperature, n)

@@ -14,7 +14,6 @@ from scipy.stats import binom, norm
 import caltest
 from caltest import CalibrationMonitor, ClassGroups, Confidence, TopK
 from caltest.streaming.monitors import _saved_monitor
-from caltest.streaming.monitors._monitor import SENTENCES
 from tests.reference import bets
 from tests.reference.bets import log_wealth
 
@@ -219,7 +218,7 @@ def test_the_direction_of_the_alarm(kind, odds, slope, direction):
         prob = KINDS[kind](rng, 3000)
         monitor = CalibrationMonitor().update(rng.random(3000) < recalibrated(prob, odds, slope), prob)
         found.append(monitor.direction)
-        assert SENTENCES[monitor.direction] in str(monitor).replace("\n", " ")
+        assert f" {monitor.direction}" in monitor.result().conclusion
     assert found.count(direction) >= 17
 
 
@@ -324,8 +323,7 @@ def test_what_it_prints():
     printed = str(monitor).splitlines()
     assert printed[0] == "Calibration monitor (whole prediction, 600 observations)"
     assert monitor.result().conclusion == (
-        f"Alarm at observation {monitor.alarm}: calibration is rejected at the 1 % level. The predicted probabilities "
-        "are too low (class 1 against the rest)."
+        f"Alarm at observation {monitor.alarm}: calibration is rejected at the 1 % level. Predicted risks are too low."
     )
     assert "at most 1 %" in str(monitor)
     assert json.loads(json.dumps(monitor.result().to_dict(), allow_nan=False))["alarm"] == monitor.alarm

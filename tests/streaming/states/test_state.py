@@ -201,7 +201,8 @@ def test_results_name_the_confidence_and_the_classes():
     prob = np.random.default_rng(0).dirichlet(np.ones(3), 2000)
     y = prob.argmax(axis=1)
     state = CalibrationState(3).update(y, prob)
-    assert f"average confidence {prob.max(axis=1).mean():.4g}, accuracy 1 (number of" in state.test().conclusion
+    said = f"The model is under-confident: its confidence is {100 * prob.max(axis=1).mean():.1f} % on average, 100 % of"
+    assert state.test().conclusion.startswith(said)
     state = CalibrationState(3, caltest.ClassWise(1)).update(np.array(["a", "b", "c"])[y], prob, classes=list("abc"))
     for answer in (state.test(), state.curve()):
         assert answer.lens_name == "class b against the rest"

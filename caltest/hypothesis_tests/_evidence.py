@@ -1,0 +1,352 @@
+"""What is known of tested predictions besides the p-value: averages, findings, and the numbers of an answer."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from caltest.estimation.errors._l2_interval import L2Interval, interval_of_sample
+from caltest.estimation.event._event_cells import FEWEST_EVENTS, EventCells
+from caltest.estimation.event._in_the_large import InTheLarge
+from caltest.estimation.event._slope import Slope
+from caltest.hypothesis_tests._class_totals import ClassTotals
+from caltest.hypothesis_tests._detectable_error import Detection
+from caltest.hypothesis_tests._findings import NamedError, findings_of_classes, findings_of_event
+from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._lens import LensLike, lens_name, subject_of
+from caltest.predictions._lenses import Confidence
+from caltest.predictions._sample import Sample, induce
+from caltest.predictions._view import LensView
+from caltest.resampling.draws._schemes import Consistency
+from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._run import run
+from caltest.results import ConfidenceInterval, TestResult
+from caltest.results._finding import OF_AVERAGE, OF_CONFIDENCE, Finding, Number, Subject, show_ratio, show_ratios
+from caltest.results._verdict import Impossible
+from caltest.statistics import Statistic
+
+_SEED = 0  # of the draws of regions, which only order what is known to be wrong
+_TOGETHER = 2  # intervals that hold at the same time: of the average and of the slope
+_LEVEL = 0.95
+_DRAWS = 999  # of the test without impossible labels
+_TINY = 1e-300
+_CHANCE = 1.645  # standard deviations of the l2 error that chance exceeds in 5 % of data sets
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence(ABC):
+    """What is known of the predictions of a test.
+
+    Attributes
+    ----------
+    sample : Sample or None
+        The observations; None in the copy from a pickle, and for a stream.
+    lens : lens
+        What is looked at.
+    classes : sequence or None
+        The labels of the classes.
+    """
+
+    sample: Sample | None
+    lens: LensLike
+    classes: Sequence[Any] | None = None
+    _without: dict[str, Impossible] = field(default_factory=dict)  # impossible labels, by statistic
+
+    @classmethod
+    def of(cls, sample: Sample, lens: LensLike, classes: Sequence[Any] | None) -> Evidence:
+        """Return the evidence of a sample of two or more outcomes."""
+        kind = EventEvidence if sample.n_outcomes == 2 else ClassesEvidence
+        return kind(sample, lens, classes)
+
+    @cached_property
+    def interval(self) -> L2Interval | None:
+        """The l2 error with its interval, in default cells."""
+        if self.sample is None:
+            return None
+        return interval_of_sample(self.sample, lens=self.lens, lens_name=lens_name(self.lens, self.classes))
+
+    @property
+    @abstractmethod
+    def subject(self) -> Subject:
+        """What sentences speak of."""
+
+    @property
+    @abstractmethod
+    def cells(self) -> EventCells:
+        """The predictions of the event, or of "the prediction is right"."""
+
+    @abstractmethod
+    def findings(self, test: TestResult) -> tuple[Finding, ...]:
+        """Return what is wrong, where the hypothesis is rejected."""
+
+    @abstractmethod
+    def _numbers(self, test: TestResult) -> list[Number]:
+        """Return the numbers of this kind of outcomes."""
+
+    @cached_property
+    def expected(self) -> tuple[float, float]:
+        """Expected numbers of events and of other observations, as many as are worth observations of equal weight."""
+        prob, weight, _ = self._event
+        worth = (float(np.square(weight @ part) / max(float(weight**2 @ part), _TINY)) for part in (prob, 1 - prob))
+        return next(worth), next(worth)
+
+    @property
+    def n_expected(self) -> float:
+        """Expected number of the rarer one of events and other observations."""
+        return min(self.expected)
+
+    @cached_property
+    def averages(self) -> tuple[float, float]:
+        """Average prediction and frequency."""
+        prob, weight, events = self._event
+        return float(weight @ prob / weight.sum()), float(events.sum() / weight.sum())
+
+    @property
+    @abstractmethod
+    def _event(self) -> tuple[Floats, Floats, Floats]:
+        """Probabilities of the event, weights, and weights of the events."""
+
+    def sums_of(self, test: TestResult) -> dict[str, Any]:
+        """Return the fields of a verdict that its sentences need."""
+        predicted, observed = self.averages
+        rarer = observed if self.expected[0] <= self.expected[1] else 1 - observed
+        return {
+            "subject": self.subject,
+            "predicted": predicted,
+            "observed": observed,
+            "n_expected": self.n_expected,
+            "n_observed": rarer * sum(self.expected),
+            "impossible": self._impossible(test),
+            "certain": not self.cells.size,
+        }
+
+    def numbers_of(self, test: TestResult) -> dict[str, Any]:
+        """Return the fields of a verdict that are numbers beside its sentences."""
+        numbers, size = self._numbers(test), self.interval if test.rejected else None
+        if size is not None:
+            numbers.append(_typical_error(size))
+        where = next((finding for finding in test.findings if finding.place), None)
+        if where is not None and where is not test.findings[0]:  # which is a sentence
+            numbers.append(Number(name="worst", estimate=where.observed, shown=where.place))
+        return {"numbers": tuple(numbers), "size": size, "where": where, "detectable": self._detectable(test)}
+
+    def _detectable(self, test: TestResult) -> Any:
+        """Return the smallest error that would have been found, if none is; None where it is not known."""
+        known = isinstance(test.test_statistic, Statistic) and test.method != "distribution-free"
+        if self.sample is None or test.decision != "not rejected" or not known or not self.cells.size:
+            return None
+        detection = Detection.of_test(test, self.sample)
+        return None if detection is None else detection.usual
+
+    def gate(self, test: TestResult) -> float:
+        """Return the p-value of calibration that findings need: without impossible labels, where there are any."""
+        impossible = self._impossible(test)
+        return test.pvalue if impossible is None else impossible.pvalue
+
+    def _impossible(self, test: TestResult) -> Impossible | None:
+        """Return which labels were impossible, with the p-value without them."""
+        rows, name = test.impossible_samples, str(test.test_statistic)
+        if not len(rows) or not isinstance(test.test_statistic, Statistic):
+            return None
+        if name not in self._without and self.sample is not None:
+            self._without[name] = self._find_impossible(test.test_statistic, self.sample, rows)
+        return self._without.get(name)
+
+    @staticmethod
+    def _find_impossible(statistic: Statistic, sample: Sample, rows: Integers) -> Impossible:
+        """Count impossible labels, and test the others."""
+        wrong = np.isin(sample.row, rows)
+        kept = np.flatnonzero(~wrong)
+        pvalue = math.nan
+        if len(kept):
+            rest = sample.take(kept)
+            found = run([Question(statistic, LensView(rest))], rest, Consistency(), n_resamples=_DRAWS, rng=0)
+            pvalue = found.answers[0].pvalue
+        if sample.n_outcomes > 2:
+            return Impossible(len(rows), pvalue=pvalue)
+        uncertain, zero = (sample.event > 0) & (sample.event < 1), int((sample.outcome[wrong] == 1).sum())
+        smallest = float(sample.event[uncertain].min()) if uncertain.any() else math.nan
+        return Impossible(zero, len(rows) - zero, pvalue, smallest)
+
+
+@dataclass(frozen=True, eq=False)
+class EventEvidence(Evidence):
+    """What is known of predicted probabilities of an event.
+
+    Attributes
+    ----------
+    counts : tuple of arrays or None
+        Probabilities, numbers of observations and of events, of a stream that has no sample.
+    """
+
+    counts: tuple[Floats, Floats, Floats] | None = None
+
+    @cached_property
+    def cells(self) -> EventCells:
+        """The predictions of the event in cells."""
+        return EventCells.of_counts(*self._event) if self.sample is None else self.sample.once(EventCells.of)
+
+    @property
+    def _event(self) -> tuple[Floats, Floats, Floats]:
+        if self.sample is None:
+            assert self.counts is not None
+            return self.counts
+        weight = self.sample.weight_or_ones
+        return self.sample.event, weight, weight * (self.sample.outcome == 1)
+
+    @property
+    def subject(self) -> Subject:
+        """What sentences speak of."""
+        return subject_of(self.lens, self.classes)
+
+    @cached_property
+    def in_the_large(self) -> InTheLarge:
+        """Observed over expected events; its interval holds together with that of the slope."""
+        return InTheLarge.of(self.cells, 1 - (1 - _LEVEL) / _TOGETHER)
+
+    @cached_property
+    def slope(self) -> Slope:
+        """The calibration slope; its interval holds together with that of the average."""
+        return Slope.of(self.cells, 1 - (1 - _LEVEL) / _TOGETHER)
+
+    def findings(self, test: TestResult) -> tuple[Finding, ...]:
+        """Return what is wrong: the average, the slope, a range of predictions."""
+        found = findings_of_event(
+            self.cells,
+            self.in_the_large,
+            self.slope,
+            gate_pvalue=self.gate(test),
+            alpha=test.alpha,
+            rng=np.random.default_rng(_SEED),
+        )
+        return tuple(finding_of(error, self.subject) for error in found)
+
+    @property
+    def _without_slope(self) -> str:
+        """Why there is no slope, in a few words."""
+        if not self.cells.size:
+            return "all predictions are 0 % or 100 %"
+        return "all predictions are equal" if min(self.cells.worth) >= FEWEST_EVENTS else "too few events"
+
+    def _numbers(self, test: TestResult) -> list[Number]:
+        large, slope = self.in_the_large, self.slope
+        steep = next((finding.meaning for finding in test.findings if finding.meaning), "")
+        if_calibrated = "1 if calibrated"
+        return [
+            _ratio("observed / expected", large.ratio, large.ratio_interval, if_calibrated),
+            _ratio(
+                "calibration slope",
+                slope.slope,
+                slope.interval,
+                f"{if_calibrated}: {steep}" if steep else if_calibrated,
+                self._without_slope,
+            ),
+        ]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle holds the cells instead of the sample."""
+        known = ("lens", "classes", "counts", "cells", "averages", "expected", "interval", "_without")
+        return {"sample": None, **{name: getattr(self, name) for name in known}}
+
+
+@dataclass(frozen=True, eq=False)
+class ClassesEvidence(Evidence):
+    """What is known of predicted probabilities of several classes."""
+
+    @cached_property
+    def confidence(self) -> EventEvidence:
+        """What is known of the event that the predicted class is right."""
+        assert self.sample is not None
+        sample = self.sample
+        design: dict[str, Any] = {"weight": sample.weight, "group": sample.group}
+        return EventEvidence(induce(sample.given, sample.outcome, lens=Confidence(), **design), Confidence())
+
+    @property
+    def cells(self) -> EventCells:
+        """The confidence and the right predictions in cells."""
+        return self.confidence.cells
+
+    @property
+    def _event(self) -> tuple[Floats, Floats, Floats]:
+        return self.confidence._event
+
+    @property
+    def subject(self) -> Subject:
+        """What sentences speak of."""
+        return OF_CONFIDENCE
+
+    def findings(self, test: TestResult) -> tuple[Finding, ...]:
+        """Return what is wrong: the confidence, and the totals of classes."""
+        large, totals = self.confidence.in_the_large, self.totals
+        found = findings_of_classes(self.cells, large, totals, gate_pvalue=self.gate(test), alpha=test.alpha)
+        names = range(test.n_outcomes) if self.classes is None else self.classes
+        subjects = (Subject() if error.kind == "totals" else OF_CONFIDENCE for error in found)
+        return tuple(map(partial(finding_of, names=[f"{name}" for name in names]), found, subjects))
+
+    @cached_property
+    def totals(self) -> ClassTotals | None:
+        """The numbers of observations of the classes; None if observations have groups or weights."""
+        sample = self.sample
+        assert sample is not None
+        if sample.weight is not None or sample.group is not None:
+            return None
+        return ClassTotals.of(sample.given, sample.outcome)
+
+    def _numbers(self, test: TestResult) -> list[Number]:
+        large, (predicted, observed) = self.confidence.in_the_large, self.averages
+        low, high = (100 * predicted * (end - 1) for end in large.ratio_interval)
+        shown = f"{100 * (observed - predicted):+.1f} points ({low:+.1f} to {high:+.1f})"
+        interval = ConfidenceInterval(low, high)
+        return [
+            Number(
+                name="accuracy minus confidence",
+                estimate=100 * (observed - predicted),
+                interval=interval,
+                shown=shown,
+                meaning="0 if calibrated",
+            )
+        ]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle holds the cells instead of the sample."""
+        known = ("lens", "classes", "confidence", "totals", "averages", "expected", "interval", "_without")
+        return {"sample": None, **{name: getattr(self, name) for name in known}}
+
+
+def finding_of(error: NamedError, subject: Subject, names: Sequence[str] = ()) -> Finding:
+    """Return an error of the predictions in words."""
+    numbers = {each.name: getattr(error, each.name) for each in fields(error)}
+    numbers["classes"] = tuple(names[k] for k in error.classes)
+    if subject.of_confidence:
+        numbers["kind"] = OF_AVERAGE.get(error.kind, error.kind)
+    return Finding(subject=subject, n_classes=max(len(names), 2), **numbers)
+
+
+def _ratio(name: str, value: float, interval: ConfidenceInterval, meaning: str, reason: str = "") -> Number:
+    """Return a ratio or a slope with its interval, or why there is none."""
+    if math.isnan(value):
+        return Number(name=name, estimate=value, shown="-", meaning=reason)
+    if math.isnan(interval.low):
+        return Number(name=name, estimate=value, shown=show_ratio(value), meaning=meaning)
+    shown = f"{show_ratio(value)}  ({show_ratios(interval)})" if math.isfinite(value) else show_ratios(interval)
+    return Number(name=name, estimate=value, interval=interval, shown=shown, meaning=meaning)
+
+
+def _typical_error(size: L2Interval) -> Number:
+    """Return the root of the squared l2 error, in percentage points."""
+    low, high = (100 * end for end in size.root_interval)
+    chance = 100 * math.sqrt(_CHANCE * size.null_std)
+    shown = f"{100 * size.root:.1f} points ({low:.1f} to {high:.1f})" if low > 0 else f"up to {high:.1f} points"
+    return Number(
+        name="typical error",
+        estimate=100 * size.root,
+        interval=ConfidenceInterval(low, high),
+        shown=shown,
+        meaning=f"0 if calibrated; chance alone shows up to {chance:.1f}",
+    )

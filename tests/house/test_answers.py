@@ -1,0 +1,113 @@
+"""What is said first, in every situation and by every function and command: true, and nowhere contradicted."""
+
+import json
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import caltest
+from caltest.cli import main
+from caltest.streaming import CalibrationState
+from tests.reference.situations import Situation, situations
+
+SITUATIONS = {situation.name: situation for situation in situations()}
+FEW = ["shift up", "slope 1.3", "one bad region", "rare .1 % few", "impossible labels", "three groups", "one bad class"]
+"""Those that are tried in every run; the others are slow."""
+
+OPTIONS = {"rng": 0, "n_resamples": 999}
+
+
+def test_the_table():
+    assert len(SITUATIONS) >= 40
+    assert set(FEW) <= set(SITUATIONS)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in FEW else pytest.mark.slow) for name in SITUATIONS]
+)
+def test_every_answer(name, tmp_path, capsys):
+    situation = SITUATIONS[name]
+    other = situation.permuted() if situation.kind == "classes" else situation.complement
+    for told in (situation, other):
+        check(told, tmp_path, capsys)
+
+
+def check(told: Situation, tmp_path, capsys) -> None:
+    """Ask every function and command, and look for what must and must not be said."""
+    problem = told.y_true, told.y_prob
+    test = caltest.calibration_test(*problem, **OPTIONS, **told.design)
+    first = test.conclusion
+    assert re.search(told.says, first), first
+    screen = shown(test.verdict, str(test.verdict))
+    answers = {"calibration_test": first, "screen": screen, "report": shown(test.verdict, str(test))}
+    table = caltest.calibration_table(*problem, **OPTIONS, **told.design)
+    answers["calibration_table"] = table.conclusion
+    for name, answer in answers.items():
+        assert not re.search(told.never, answer), (name, answer)
+        assert "not rejected" not in answer if test.decision == "undecidable" else answer, (name, answer)
+    assert test.decision == table.decision == test.verdict.decision
+    told_elsewhere = list(other_tests(told))
+    directions = {"too low", "too high", "too extreme", "not extreme enough", "over-confident", "under-confident"}
+    for found in told_elsewhere:  # other tests have other power, but never say the contrary
+        assert not re.search("|".join(set(told.never.split("|")) & directions) or "$^", found.conclusion), found
+        assert set(kinds(found)).isdisjoint(contrary(kinds(test))), (found.conclusion, first)
+    assert_the_command_agrees(told, test, tmp_path, capsys)
+
+
+def shown(verdict, text: str) -> str:
+    """A text without the sentence about errors that would have been found, which names their kinds."""
+    flat = " ".join(text.split())
+    return flat if verdict.detectable is None else flat.replace(verdict.detectable.conclusion, "")
+
+
+def other_tests(told: Situation):
+    """Yield the answers of tests by other statistics, and of a stream."""
+    problem = told.y_true, told.y_prob
+    yield from caltest.calibration_report(*problem, rng=0, n_resamples=199, **told.design)
+    if told.kind == "event" and not told.design:
+        state = CalibrationState().update(*problem)
+        yield state.test(rng=0)
+        yield caltest.spiegelhalter_test(*problem, rng=0, n_resamples=199)
+        if 0 < told.y_true.sum() < len(told.y_true) and len(np.unique(told.y_prob)) > 2:
+            yield caltest.hosmer_lemeshow_test(*problem)
+            yield caltest.cox_test(*problem, rng=0, n_resamples=199)
+
+
+def kinds(test) -> list[str]:
+    """The kinds of errors that a test of the same outcomes names."""
+    return [
+        finding.kind for finding in test.findings if "confident" in finding.kind or not finding.subject.of_confidence
+    ]
+
+
+def contrary(named: list[str]) -> set[str]:
+    """The contrary of kinds of errors."""
+    sides = ("too low", "too high"), ("too extreme", "not extreme enough"), ("over-confident", "under-confident")
+    return {pair[1 - pair.index(kind)] for kind in named for pair in sides if kind in pair}
+
+
+def assert_the_command_agrees(told: Situation, test, tmp_path, capsys) -> None:
+    """The first screen of the command line decides alike, of the same numbers."""
+    columns = (
+        {f"p{k}": column for k, column in enumerate(told.y_prob.T)} if told.kind == "classes" else {"risk": told.y_prob}
+    )
+    frame = pd.DataFrame({"y": told.y_true, **columns, **told.design})
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    named = {"groups": "--groups", "sample_weight": "--weights"}
+    options = [part for name in told.design for part in (named[name], name)]
+    prob = ["--prob", ",".join(columns)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        common = [*options, *prob, "--label", "y", "--seed", "0", "--resamples", "999"]
+        assert main(["test", str(tmp_path / "data.csv"), *common]) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert main(["test", str(tmp_path / "data.csv"), *common, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["decision"] == found["verdict"]["decision"] == test.decision
+    if found["verdict"]["detectable"]:
+        text = text.replace(found["verdict"]["detectable"]["conclusion"], "")
+    assert re.search(told.says, text), text
+    assert not re.search(told.never, text), text
