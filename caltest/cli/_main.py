@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import traceback
@@ -85,6 +86,7 @@ def _run(arguments: Sequence[str] | None, options: argparse.Namespace) -> int:
         parser.print_help()
         return DONE
     options.words = options.parser.words() | options.words
+    options.command = shlex.join(["caltest", *(sys.argv[1:] if arguments is None else map(str, arguments))])
     with notes_on_stderr(options.words):
         return options.run(options)
 

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import argparse
+import warnings
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from caltest.cli._compare import read_models
 from caltest.cli._messages import refuse_if, say_written
 from caltest.cli._options import (
     FILES,
+    about_file,
     add_command,
     add_draws,
     add_file_options,
     add_option,
     computing,
+    parse_names,
     problem_of,
+    reading_of,
 )
 from caltest.cli._scan import is_state
+from caltest.results import CalibrationWarning
 
+if TYPE_CHECKING:
+    from caltest.predictions import PredictionFile
+
+_MOST_COLUMNS = 4  # whose levels are subgroups, unless they are named
 _EXAMPLES = """
 examples:
   caltest report predictions.csv -o report.html
   caltest report logistic.csv forest.csv -o models.html --title "Risk of sepsis"
   caltest report predictions.parquet --groups patient_id -o report.html
+  caltest report hospital.csv --by site,age --repair -o report.html
 """
 
 
@@ -35,14 +46,21 @@ def add_to(commands: Any) -> None:
         _run,
         help="write a page that sums a model up",
         description="Write one self-contained HTML page about the predictions of a model, or of several models with "
-        "the same observations: the verdict, the worst classes, reliability diagrams, all tests, how to read them, and "
-        "how to repeat them. The page needs no network and opens in any browser.",
+        "the same observations, for the person who decides: the decision in a word, what is wrong, where and for whom, "
+        "what to do, and what could be missed. All tests, how to read them and how to repeat them are folded below. "
+        "The page needs no network and opens in any browser.",
         epilog=_EXAMPLES,
     )
     add = report.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help=f"{FILES}; several for a comparison")
     add("-o", "--output", type=Path, required=True, metavar="PAGE.html", help="where to write the page")
-    add("--title", metavar="TEXT", help="heading of the page (default: Is the model calibrated?)")
+    add("--title", metavar="TEXT", help="heading of the page (default: the name of the file)")
+    words = (
+        "columns whose values are subgroups, separated by commas; they must not depend on the labels (default: up to "
+    )
+    words += f"{_MOST_COLUMNS} other columns that make subgroups, if there is one file)"
+    add("--by", dest="subgroup", type=parse_names, action="extend", metavar="COLUMNS", help=words)
+    add("--repair", action="store_true", help="show what recalibration achieves on held-out folds")
     add_option(report, "--resamples", "number of Monte Carlo draws (default: 9,999, fewer for large data)")
     add_option(report, "--alpha")
     add_file_options(report)
@@ -66,17 +84,49 @@ def _run(options: argparse.Namespace) -> int:
         f"{state} is a state that 'caltest scan' wrote, and a page needs observations; 'caltest test' reads it",
     )
     files = read_models(options, paired=True)
-    first = next(iter(files.values()))
 
-    from caltest.page import write_page
+    from caltest.page._page import write_page_of
 
-    write_page(
-        first.y_true,
-        {name: file.y_prob for name, file in files.items()} if len(files) > 1 else first.y_prob,
-        page,
-        **problem_of(first),
-        **({"title": options.title} if options.title else {}),
-        **computing(options),
-    )
+    several = len(files) > 1
+    models = [
+        _model(name, file, path, options, several=several)
+        for (name, file), path in zip(files.items(), options.files, strict=True)
+    ]
+    how = {"repair": options.repair, "title": options.title, "command": options.command}
+    write_page_of(models, page, **how, **computing(options))
     say_written("page", page)
     return 0
+
+
+def _model(name: str, data: PredictionFile, path: Path, options: argparse.Namespace, *, several: bool) -> Any:
+    """Return what a file holds, with the names that it has there."""
+    from caltest.hypothesis_tests._subgroup_columns import levels_of_columns
+    from caltest.page._answer import Model
+
+    found = levels_of_columns(data.subgroup)
+    if options.subgroup is None and not several and str(path) != "-":
+        found = _other_levels(data, path, options)
+    source = "standard input" if str(path) == "-" else path.name
+    in_words = partial(about_file, data=data, source=source, path=path)
+    return Model(name if several else "", data.y_true, data.y_prob, problem_of(data), in_words, found)
+
+
+def _other_levels(data: PredictionFile, path: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the levels of the first columns that make subgroups: no ids, no constants, no copies of labels."""
+    from caltest.hypothesis_tests._subgroup_columns import levels_of_columns
+    from caltest.predictions.files._read import read_columns
+
+    used = {data.label, *data.prob, options.folds, options.groups, options.sample_weight}
+    found: dict[str, Any] = {}
+    for name, column in read_columns(path, len(data.y_true), as_text=False, **reading_of(options)).items():
+        if name in used or len(found) == _MOST_COLUMNS:
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", CalibrationWarning)
+                (levels,) = levels_of_columns({name: column}).values()
+        except (ValueError, TypeError):
+            continue
+        if any(len(set(data.y_true[inside].tolist())) > 1 for inside in levels.values()):
+            found[name] = levels
+    return found

@@ -80,36 +80,24 @@ def add_to(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    import pandas as pd
-
-    from caltest.hypothesis_tests import subgroup_tests
-    from caltest.predictions.files._levels import levels_of
+    from caltest.hypothesis_tests._subgroup_columns import judge_levels, levels_of_columns
 
     twice = next((name for name in options.subgroup if options.subgroup.count(name) > 1), None)
     refuse_if(twice is not None, f"--by names the column {twice!r} twice")
     data = read_file(options.file, options)
-    lens = lens_for(options.lens, data)
-    columns: dict[str, Any] = {}
-    names: dict[str, str] = {}
-    for name, column in data.subgroup.items():
-        levels, code = levels_of(name, column, options.ranges)
-        columns[name] = pd.Categorical.from_codes(code, levels)
-        names |= {f"{name}={level}": level for level in levels}
-    tests = _renamed(
-        subgroup_tests(
-            data.y_true,
-            data.y_prob,
-            subgroup=pd.DataFrame(columns),
-            folds=data.folds,
-            lens=lens,
-            **problem_of(data),
-            **chosen(options, "statistic", "correction"),
-            **computing(options),
-        ),
-        names,
+    lens, levels = lens_for(options.lens, data), levels_of_columns(data.subgroup, options.ranges)
+    tests = judge_levels(
+        data.y_true,
+        data.y_prob,
+        levels,
+        folds=data.folds,
+        lens=lens,
+        **problem_of(data),
+        **chosen(options, "statistic", "correction"),
+        **computing(options),
     )
-    records, words = _records(data, lens, tests, columns), _words(data, lens)
-    facts = {"source": str(options.file), **facts_of(data), "subgroup": list(columns)}
+    records, words = _records(data, lens, tests, levels), _words(data, lens)
+    facts = {"source": str(options.file), **facts_of(data), "subgroup": list(levels)}
     text = str(tests) if options.details else _as_text(tests, records, words, data, options)
     show(options, text, facts, means=records, **tests.to_dict())
     if options.plot is not None:
@@ -140,7 +128,7 @@ def _words(data: PredictionFile, lens: Lens | None) -> tuple[str, str]:
 
 
 def _records(
-    data: PredictionFile, lens: Lens | None, tests: SubgroupTests, columns: Mapping[str, Any]
+    data: PredictionFile, lens: Lens | None, tests: SubgroupTests, levels: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return size, average prediction, frequency and adjusted p-value of every subgroup."""
     from caltest.predictions._sample import make_sample
@@ -153,11 +141,7 @@ def _records(
         sample_weight=data.sample_weight,
     )
     event, weight = sample.outcome == 1, sample.weight
-    inside = {
-        level: (column.codes == number)[sample.row]
-        for column in columns.values()
-        for number, level in enumerate(column.categories)
-    }
+    inside = {level: rows[sample.row] for members in levels.values() for level, rows in members.items()}
     return [
         {
             "subgroup": name,
@@ -175,12 +159,6 @@ def _mean(values: Any, inside: Any, weight: Any) -> float:
     import numpy as np
 
     return float(np.average(values[inside], weights=None if weight is None else weight[inside]))
-
-
-def _renamed(tests: SubgroupTests, names: Mapping[str, str]) -> SubgroupTests:
-    """Return tests whose subgroups have the names of levels, without the name of their column before them."""
-    folds = tuple(_renamed(fold, names) for fold in tests.folds)
-    return tests.with_tests(tests.tests, [names[name] for name in tests.subgroups], folds=folds)
 
 
 def _as_text(

@@ -130,7 +130,7 @@ class Evidence(ABC):
         """Return the fields of a verdict that are numbers beside its sentences."""
         numbers, size = self._numbers(test), self.interval if test.rejected else None
         if size is not None:
-            numbers.append(_typical_error(size))
+            numbers.append(typical_error(size))
         where = next((finding for finding in test.findings if finding.place), None)
         if where is not None and where is not test.findings[0]:  # which is a sentence
             numbers.append(Number(name="worst", estimate=where.observed, shown=where.place))
@@ -338,7 +338,7 @@ def _ratio(name: str, value: float, interval: ConfidenceInterval, meaning: str, 
     return Number(name=name, estimate=value, interval=interval, shown=shown, meaning=meaning)
 
 
-def _typical_error(size: L2Interval) -> Number:
+def typical_error(size: L2Interval) -> Number:
     """Return the root of the squared l2 error, in percentage points."""
     low, high = (100 * end for end in size.root_interval)
     chance = 100 * math.sqrt(_CHANCE * size.null_std)

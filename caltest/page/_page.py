@@ -1,78 +1,50 @@
-"""Writing the page: what is computed for it, in the order in which it is read, and its pictures, embedded as SVG."""
+"""Writing the page: what is computed for it, in the order in which it is read."""
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest.comparison import compare_models
-from caltest.estimation import reliability_curve, score_decomposition, simplex_diagram
-from caltest.estimation.curves._reliability_curve import ReliabilityCurve
-from caltest.estimation.simplex._simplex_diagram import SimplexDiagram
-from caltest.hypothesis_tests import CalibrationReport, CalibrationTable, calibration_report, calibration_table
-from caltest.plotting._axes import literal, to_svg
-from caltest.plotting._reliability import draw_both_styles, plot_reliability
-from caltest.plotting._simplex import plot_simplex
-from caltest.predictions import ClassWise
-from caltest.predictions.inputs._arguments import read_problem
+from caltest.hypothesis_tests import CalibrationReport, calibration_report, calibration_table
+from caltest.hypothesis_tests._subgroup_columns import judge_levels, levels_of_columns
+from caltest.page._answer import Answer, Model
+from caltest.page._details import Folded, details_of, of_result
+from caltest.page._notes import codes_in, explain, linked
+from caltest.page._pictures import Picture, deviations, diagram
+from caltest.page._repaired import Repaired
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, is_number, refuse_if, validate_given_problem, validate_rng
-from caltest.results import Note, Result
 from caltest.results._atomic_file import write_atomically
-from caltest.results._description import Table, join
+from caltest.results._description import Table
 from caltest.results._progress import Progress, reporting
-from caltest.results._test_result import short_direction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "Is the model calibrated?"
+_TITLE_OF_SEVERAL = "Which model is better calibrated?"
 _PACKAGES = ("numpy", "numba", "scipy")
 _TESTS_DRAWS = 999
-_SHOWN = 3  # classes with a diagram
-_LONGEST = 28  # characters of a name above a panel
-_MOST_ROWS = 40  # lenses in the table
+_MOST_IN_DETAIL = 3  # models with a second diagram: pages stay small enough for an e-mail
+_DESIGN = {"sample_weight": "weights", "groups": "groups"}
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture: its source as a data address, what it shows in words for those who cannot see it, and a caption."""
+class Comparison:
+    """What is said of several models together."""
 
-    source: str
-    alternative: str
-    caption: str
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of the page: a heading, paragraphs, tables with their names, pictures and cautions."""
-
-    heading: str
-    paragraphs: Sequence[str] = ()
-    tables: Sequence[tuple[str, Table]] = ()
-    pictures: Sequence[Picture] = ()
-    notes: Sequence[Note] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class _Model:
-    """What is known of a model: its name, labels, predictions, and the design of the observations."""
-
-    name: str
-    y_true: ArrayLike
-    y_prob: Any
-    design: Mapping[str, Any]
+    sentences: Sequence[str]
+    table: Table
+    picture: Picture
 
 
 def write_page(
@@ -80,11 +52,13 @@ def write_page(
     y_prob: ArrayLike | Mapping[str, ArrayLike],
     path: str | Path,
     *,
+    subgroup: Mapping[str, ArrayLike] | None = None,
+    repair: bool = False,
     report: CalibrationReport | None = None,
     classes: Sequence[Any] | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    title: str = TITLE,
+    title: str | None = None,
     n_resamples: int | None = None,
     alpha: float = 0.05,
     workers: int | None = None,
@@ -93,9 +67,10 @@ def write_page(
 ) -> Path:
     """Write a self-contained HTML page that sums up the calibration of a model, or of several models.
 
-    It has, from top to bottom: the verdict with the size of the miscalibration, its interval and the error that a
-    calibrated model has; the worst classes; reliability diagrams; the tables of tests; the decomposition of the Brier
-    score; how to read all this; and what is needed to repeat it. The page needs no network and runs no program.
+    It is made for the person who decides. From top to bottom it has the decision in a word; the answer with its
+    numbers; a reliability diagram; where and for whom predictions are wrong; what to do; and what could be missed.
+    Everything for statisticians is folded below: all tests, notes with their explanations, how to read them, and what
+    is needed to repeat the page. The page needs no network and runs no program.
 
     Parameters
     ----------
@@ -105,6 +80,11 @@ def write_page(
         Predicted probabilities; of several models by their names.
     path : str or Path
         Where to write; an existing file is replaced.
+    subgroup : dict of str to array-like of shape (n_samples,), optional
+        Columns whose values are subgroups of the observations, by the names of the columns. They must depend on
+        predictions or covariates, never on outcomes.
+    repair : bool
+        Whether to show what recalibration achieves on held-out folds (`caltest.recalibration_study`).
     report : CalibrationReport, optional
         From `caltest.calibration_report` of the same observations: the tests of several statistics of a single model,
         which are not computed again.
@@ -114,7 +94,7 @@ def write_page(
         Weight of each observation.
     groups : array-like of shape (n_samples,), optional
         The group of each observation, such as its patient, if observations of a group may depend on each other.
-    title : str
+    title : str, optional
         Heading of the page.
     n_resamples : int, optional
         Number of draws of the tests through several lenses; by default 9,999, and 999 for more than 5,000,000 predicted
@@ -155,7 +135,7 @@ def write_page(
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = caltest.page.write_page(
-    ...         y_true[:500], y_prob[:500], pathlib.Path(folder) / "vgg16.html", n_resamples=299, rng=0
+    ...         y_true[:200], y_prob[:200], pathlib.Path(folder) / "vgg16.html", n_resamples=299, rng=0
     ...     )
     ...     "<h1>Is the model calibrated?</h1>" in path.read_text(encoding="utf-8")
     True
@@ -164,38 +144,105 @@ def write_page(
         refuse("`y_true` must hold labels, got a path. Labels come first: write_page(y_true, y_prob, path).", TypeError)
     design = {"classes": classes, "sample_weight": sample_weight, "groups": groups}
     probs: dict[str, Any] = dict(y_prob) if isinstance(y_prob, Mapping) else {"": y_prob}
-    models = [_Model(name, y_true, prob, design) for name, prob in probs.items()]
+    levels = levels_of_columns({name: np.asarray(column) for name, column in (subgroup or {}).items()})
+    models = [Model(name, y_true, prob, design, levels=levels) for name, prob in probs.items()]
     if report is not None:
         _check_report(report, y_true, len(models))
+    options: dict[str, Any] = {"n_resamples": n_resamples, "alpha": alpha, "workers": workers, "rng": rng}
+    return write_page_of(models, path, report=report, repair=repair, title=title, progress=progress, **options)
+
+
+def write_page_of(
+    models: Sequence[Model],
+    path: str | Path,
+    *,
+    report: CalibrationReport | None = None,
+    repair: bool = False,
+    title: str | None = None,
+    n_resamples: int | None = None,
+    alpha: float = 0.05,
+    workers: int | None = None,
+    rng: SeedLike = None,
+    progress: bool | Progress | None = None,
+    command: str = "",
+) -> Path:
+    """Write the page of some models of the same observations; ``command`` is how it was asked for."""
     seed = _seed_of(rng)
-    options: dict[str, Any] = {"alpha": alpha, "workers": workers, "rng": seed, **design}
-    parts, verdicts = [], []
+    options: dict[str, Any] = {"alpha": alpha, "workers": workers, "rng": seed}
+    fewer = _TESTS_DRAWS if n_resamples is None else min(n_resamples, _TESTS_DRAWS)
+    answers, folded, draws = [], [], {0}
     with reporting(progress, "computing the page") as done:
         for number, model in enumerate(models):
-            table = calibration_table(y_true, model.y_prob, n_resamples=n_resamples, **options)
+            data: dict[str, Any] = {"y_true": model.y_true, "y_prob": model.y_prob, **model.design}
+            table = calibration_table(**data, n_resamples=n_resamples, **options)
             done(2 * number + 1, 2 * len(models))
-            verdicts.append((model.name, [table.verdict.conclusion, " ".join(table.size_sentences)]))
-            fewer = None if n_resamples is None else min(n_resamples, _TESTS_DRAWS)
-            tests: Any = report or calibration_report(y_true, model.y_prob, n_resamples=fewer, **options)
-            found = _about_model(table, tests, model)
-            heading = f"{model.name}: " if model.name else ""
-            parts += [replace(part, heading=f"{heading}{part.heading}") for part in found]
+            few: dict[str, Any] = {"n_resamples": fewer, **options}
+            tests = report or calibration_report(**data, **few)
+            parts = judge_levels(levels=model.levels, **data, **few) if model.levels else None
+            repaired = Repaired.of(table, data | few) if repair else None
+            answer = Answer.of(model, table, parts, repaired)
+            answers.append(answer)
+            draws.update(test.n_resamples for test in table)
+            found = [*details_of(table, tests, answer.verdict, model)]
+            found += [of_result("Tests of subgroups", parts)] if parts is not None else []
+            found += [Folded("Recalibration", [repaired.details])] if repaired is not None else []
+            folded.append((model.name, found))
             done(2 * number + 2, 2 * len(models))
+        compared = None
         if len(models) > 1:
-            parts.insert(0, _comparison(probs, models, options))
-    rows = [
-        ("caltest", sys.modules["caltest"].__version__),
-        (
-            "with",
-            ", ".join([f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in _PACKAGES)]),
-        ),
-        ("seed", str(seed)),
-        ("draws", f"{max(test.n_resamples for test in table) if n_resamples is None else n_resamples}"),
-        ("level", f"{alpha:g}"),
-        *_data_rows(models, design),
-    ]
-    write_atomically(path, _template().render(title=title, verdicts=verdicts, parts=parts, origin=rows))
+            compared, more = _comparison(models, answers, {"n_resamples": fewer, **options})
+            folded.insert(0, ("", [more]))
+    codes = codes_in(text for _, parts in folded for part in parts for text in part.texts)
+    html = _template().render(
+        title=title or _heading(answers),
+        date=f"{date.today():%d %B %Y}".lstrip("0"),
+        answers=answers,
+        compared=compared,
+        folded=folded,
+        notes={code: explain(code) for code in codes},
+        linked=lambda text: linked(text, codes),
+        origin=_origin(models, seed, max(draws), alpha, command),
+    )
+    write_atomically(path, html)
     return Path(path)
+
+
+def _heading(answers: Sequence[Answer]) -> str:
+    """Return the name of the data, or the question."""
+    if len(answers) > 1:
+        return _TITLE_OF_SEVERAL
+    subject = answers[0].verdict.subject
+    return subject.source if subject is not None and subject.path else TITLE
+
+
+def _comparison(
+    models: Sequence[Model], answers: Sequence[Answer], options: Mapping[str, Any]
+) -> tuple[Comparison, Folded]:
+    """Return what is said of several models of the same observations, and the details."""
+    probs = {model.name: model.y_prob for model in models}
+    found = compare_models(models[0].y_true, probs, **models[0].design, **options)
+    curves = {model.name: model.curve for model in models}
+    picture = diagram(curves, "All models in one diagram. On the diagonal, what was predicted is what happened.")
+    names = dict.fromkeys(name for one in answers for name in one.numbers)
+    rows = [(one.name, one.word.text, *(one.numbers.get(name, "-") for name in names)) for one in answers]
+    table = Table(("model", "calibration", *names), rows, left=("calibration",))
+    more = [deviations(curves)] if len(models) <= _MOST_IN_DETAIL else []
+    return Comparison([found.conclusion], table, picture), of_result("Comparison", found, more)
+
+
+def _origin(
+    models: Sequence[Model], seed: int, n_resamples: int, alpha: float, command: str
+) -> Iterator[tuple[str, str]]:
+    """Yield what is needed to repeat the page: name and value."""
+    yield "caltest", sys.modules["caltest"].__version__
+    with_what = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in _PACKAGES)]
+    yield "with", ", ".join(with_what)
+    if command:
+        yield "command", command
+    yield "seed", str(seed)
+    yield "draws", f"{n_resamples}"
+    yield "level", f"{alpha:g}"
+    yield from _data_rows(models)
 
 
 def _check_report(report: Any, y_true: ArrayLike, n_models: int) -> None:
@@ -218,14 +265,14 @@ def _seed_of(rng: SeedLike) -> int:
     return int(validate_rng(rng).integers(2**31))
 
 
-def _data_rows(models: Sequence[_Model], design: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _data_rows(models: Sequence[Model]) -> Iterator[tuple[str, str]]:
     """Yield what describes the data: name and value."""
-    given = [name for name in ("sample_weight", "groups") if design[name] is not None]
+    design = models[0].design
+    given = [words for name, words in _DESIGN.items() if design[name] is not None]
     if given:
         yield "design of the observations", ", ".join(given)
     for model in models:
-        read = read_problem({"y_true": model.y_true}, {"y_prob": model.y_prob}, design["classes"])
-        prob, outcome = validate_given_problem(read.labels["y_true"], read.probs["y_prob"], read.classes)
+        prob, outcome = validate_given_problem(*model.problem)
         about = f"{len(prob)} observations, {prob.shape[1]} classes, fingerprint {_fingerprint(prob, outcome)}"
         yield f"data of {model.name}" if model.name else "data", about
 
@@ -246,115 +293,3 @@ def _template() -> Any:
     loader = PackageLoader("caltest.page", ".")
     strict: dict[str, Any] = {"autoescape": True, "undefined": StrictUndefined}
     return Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **strict).get_template("page.html.jinja")
-
-
-def _about_model(table: CalibrationTable, report: CalibrationReport, model: _Model) -> Iterator[Part]:
-    """Yield the parts about one model."""
-    curve = reliability_curve(model.y_true, model.y_prob, rng=0, **model.design)
-    yield from _worst(table, model)
-    yield Part("Do frequencies follow the predictions?", [], [], [diagram(curve)], curve.notes)
-    if table[0].n_outcomes == 3:
-        found = simplex_diagram(model.y_true, model.y_prob, alpha=table.alpha, rng=0, **model.design)
-        yield _part_of("Which classes are confused?", found, [triangle(found)])
-    yield _part_of("Tests through several lenses" if len(table) > 1 else "Test of the event", table)
-    yield _part_of("Tests by several statistics", report)
-    # Dependence within groups does not change the decomposition of the Brier score.
-    independent = {key: value for key, value in model.design.items() if key != "groups"}
-    scores = score_decomposition(model.y_true, model.y_prob, **independent)
-    yield _part_of("What would recalibration gain?", scores)
-
-
-def _worst(table: CalibrationTable, model: _Model) -> Iterator[Part]:
-    """Yield the classes with the largest errors: those that are shown to be miscalibrated come first."""
-    rows = [
-        (str(test.lens_short_name), test, adjusted, rejected)
-        for test, adjusted, rejected in zip(table.tests, table.pvalue_adjusted, table.rejected_tests, strict=True)
-        if isinstance(test.lens, ClassWise)
-    ]
-    if not rows:
-        return
-    rows.sort(key=lambda row: (not row[3], -row[1].l2_error.root))
-    found = [name for name, _, _, rejected in rows[:_SHOWN] if rejected]
-    said = "No single class is rejected after Holm's correction."
-    if found:
-        said = f"The largest errors among the classes that are rejected after Holm's correction: {join(found)}."
-    cells = [
-        (name, test.l2_error.root_text, f"{adjusted:.4g}", short_direction(test.direction if rejected else None))
-        for name, test, adjusted, rejected in rows[:_MOST_ROWS]
-    ]
-    errors = Table(("class", "l2 error (95 % interval)", "p (Holm)", "direction"), cells, left=("direction",))
-    curves = {
-        name: reliability_curve(model.y_true, model.y_prob, lens=test.lens, rng=0, **model.design)
-        for name, test, _, _ in rows[:_SHOWN]
-    }
-    picture = diagrams(curves, "Reliability diagrams of these classes against the rest.")
-    yield Part("Which classes are worst?", [said], [("Classes by their error", errors)], [picture])
-
-
-def _part_of(heading: str, result: Result, pictures: Sequence[Picture] = ()) -> Part:
-    """Return what a result prints as a part of the page."""
-    said = result._description()
-    several = len(said.tables) > 1
-    named = [(f"{said.title} ({number})" if several else said.title, one) for number, one in enumerate(said.tables, 1)]
-    return Part(heading, [*said.conclusion, *said.remarks], named, pictures, said.notes)
-
-
-def _comparison(probs: Mapping[str, Any], models: Sequence[_Model], options: Mapping[str, Any]) -> Part:
-    """Return the comparison of several models on the same observations."""
-    found = compare_models(models[0].y_true, probs, **options)
-    curves = {one.name: reliability_curve(one.y_true, one.y_prob, rng=0, **one.design) for one in models}
-    caption = "Reliability diagram of all models, each with its ECE in these cells (bins) and the noise floor of it."
-    return _part_of("Which model is better calibrated?", found, [overlay(curves, caption)])
-
-
-def diagram(curve: ReliabilityCurve) -> Picture:
-    """Return the reliability diagram of one event, as deviations and as frequencies."""
-    caption = f"Reliability diagram of the {curve.lens_name}. {curve.conclusion}"
-    return _picture(lambda figure: draw_both_styles(figure, curve), (11, 6.0), _in_words([curve]), caption)
-
-
-def diagrams(curves: Mapping[str, ReliabilityCurve], caption: str) -> Picture:
-    """Return the reliability diagrams of several classes side by side."""
-
-    def draw(figure: Figure) -> None:
-        panels = figure.subplots(-(-len(curves) // 3), 3, squeeze=False)
-        for panel in panels.flat[len(curves) :]:
-            panel.remove()
-        for panel, (name, curve) in zip(panels.flat, curves.items(), strict=False):
-            plot_reliability(curve, panel, style="classical", tests=curve.cell_tests(), legend=False)
-            shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
-            panel.set_title(literal(shown), fontsize="medium")
-
-    height = 4.8 * -(-len(curves) // 3)  # in less, the labels of the predictions are cut off
-    return _picture(draw, (11, height), _in_words(list(curves.values()), list(curves)), caption)
-
-
-def overlay(curves: Mapping[str, ReliabilityCurve], caption: str) -> Picture:
-    """Return the reliability diagram of several models in the same axes, as deviations and as frequencies."""
-    height = 5.6 + 0.32 * len(curves)
-    words = _in_words(list(curves.values()), list(curves))
-    return _picture(lambda figure: draw_both_styles(figure, curves), (11, height), words, caption)
-
-
-def triangle(found: SimplexDiagram) -> Picture:
-    """Return the reliability diagram of three classes in the triangle of their probabilities."""
-    words = f"Reliability diagram on the triangle of three classes. {found.conclusion}"
-    return _picture(lambda figure: plot_simplex(found, figure.subplots()), (8, 7), words, "")
-
-
-def _picture(draw: Callable[[Figure], Any], size: tuple[float, float], words: str, caption: str) -> Picture:
-    content = base64.b64encode(to_svg(draw, size)).decode()
-    return Picture(f"data:image/svg+xml;base64,{content}", words, caption)
-
-
-def _in_words(curves: Sequence[ReliabilityCurve], names: Sequence[str] | None = None) -> str:
-    """Return what diagrams show, in words."""
-    texts = []
-    for name, curve in zip(names or [curve.lens_name for curve in curves], curves, strict=True):
-        worst = int(abs(curve.deviation).argmax())
-        texts.append(
-            f"{name}: {int(curve.outside.sum())} of {curve.n_cells} cells (bins) are outside their bars; the largest "
-            f"difference between frequency and prediction is {curve.deviation[worst]:+.3f}, where the prediction is "
-            f"{curve.predicted[worst]:.3f}."
-        )
-    return "Reliability diagram. " + " ".join(texts)

@@ -19,7 +19,7 @@ from caltest.results._finding import Finding, Number, Subject
 from caltest.results._note import Note
 
 _ENOUGH = 20  # events and other observations for a recalibration, and for advice how many to collect
-_ALTOGETHER = "In brackets: what is compatible with these data (95 % intervals, all together)."
+ALTOGETHER = "In brackets: what is compatible with these data (95 % intervals, all together)."
 
 
 @dataclass(frozen=True)
@@ -176,6 +176,11 @@ class Verdict(Result):
         return (self._approve(),)
 
     @property
+    def _by_hand(self) -> bool:
+        """Whether the reader has neither the file nor the arrays, as that of a page."""
+        return self.subject is not None and bool(self.subject.source) and not self.subject.path
+
+    @property
     def _p(self) -> str:
         return self.p or equate_pvalue(self.pvalue)
 
@@ -276,15 +281,19 @@ class Verdict(Result):
                 f"Do not use these predictions as they are. There are too few {self._rarer} ({self.n_observed:.4g}) to "
                 "recalibrate them: find out whether this is the population and the outcome that they were made for."
             )
+        first = "Do not use these predictions as they are."
+        if self._by_hand:
+            return f"{first} Recalibrate them, and find out on held-out observations what is left."
         how = f"`caltest repair {path} -o repaired.csv`" if path else "`caltest.recalibration_study(y_true, y_prob)`"
-        mended = "recalibrates them and shows on held-out folds what is left"
-        return f"Do not use these predictions as they are. {how} {mended}."
+        return f"{first} {how} recalibrates them and shows on held-out folds what is left."
 
     def _collect(self) -> str:
         """Say how many observations to collect where nothing can be decided."""
         if not rejects(self.smallest_possible_pvalue, self.alpha):
             path = self.subject.path if self.subject else ""
             how = f"`caltest subgroups {path} --by COLUMN`" if path else "`caltest.subgroup_tests`"
+            if self._by_hand:
+                return "Collect data from more groups. To compare groups, test each by itself."
             return f"Collect data from more groups. To compare groups: {how} tests each by itself."
         number = round_up(self.n_samples * _ENOUGH / max(self.n_expected, 1e-9))
         return f"Collect about {number:,} observations ({_ENOUGH} {self._rarer}). Until then rely on other evidence."
@@ -313,7 +322,7 @@ class Verdict(Result):
     def described(self, title: str, conclusion: Sequence[str], **further: Any) -> Description:
         """Return the description of a result with this verdict: the answer first, then what else there is."""
         rows = [(row.name, row.shown, row.meaning) for row in self.numbers]
-        together = [_ALTOGETHER] if any(number.interval is not None for number in self.numbers) else []
+        together = [ALTOGETHER] if any(number.interval is not None for number in self.numbers) else []
         return Description(
             title,
             conclusion,

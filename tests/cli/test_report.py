@@ -1,11 +1,14 @@
 """``caltest report`` writes the page of one file or of several."""
 
+import html
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from caltest.cli import main
-from caltest.page import write_page
+from caltest.hypothesis_tests import calibration_table
 from caltest.streaming import CalibrationState
 
 
@@ -19,23 +22,50 @@ def files(tmp_path):
     return tmp_path, y, event
 
 
-def test_the_page_of_a_file_is_that_of_the_function(files, capsys):
+def text_of(path):
+    return " ".join(re.sub(r"<[^>]+>", " ", path.read_text(encoding="utf-8")).split())
+
+
+def test_the_page_names_the_file_its_event_and_its_column(files, capsys):
     folder, y, event = files
     out = folder / "page.html"
-    assert main(["report", str(folder / "one.csv"), "-o", str(out), "--resamples", "299", "--seed", "3"]) == 0
+    command = ["report", str(folder / "two.csv"), "-o", str(out), "--resamples", "299", "--seed", "3"]
+    assert main(command) == 0
     assert "page written to" in capsys.readouterr().err
-    same = write_page(y, event, folder / "same.html", n_resamples=299, rng=3)
-    assert out.read_text(encoding="utf-8") == same.read_text(encoding="utf-8")
+    text = text_of(out)
+    verdict = calibration_table(y, event**2, n_resamples=299, rng=3).verdict
+    assert html.escape(" ".join(verdict.sentences(brief=True)), quote=False) in text
+    assert f'300 observations, event "label = 1" ({y.sum()}, ' in html.unescape(text)
+    assert f"caltest repair {folder / 'two.csv'} -o repaired.csv" in text
+    assert "<h1>two.csv</h1>" in out.read_text(encoding="utf-8")
+    assert f"caltest {' '.join(command)}" in text  # so that it can be repeated
 
 
+@pytest.mark.slow
+def test_columns_of_the_file_are_subgroups(files):
+    folder, y, event = files
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"label": y, "prob": event, "site": rng.choice(["north", "south"], 300)})
+    frame = frame.assign(age=rng.normal(60, 9, 300).round(), id=np.arange(300), constant=1, same=np.where(y, "a", "b"))
+    frame.to_csv(folder / "wide.csv", index=False)
+    out = folder / "page.html"
+    command = ["report", str(folder / "wide.csv"), "--label", "label", "--prob", "prob", "-o", str(out)]
+    assert main([*command, "--resamples", "99"]) == 0
+    assert "in none of 6 subgroups" in text_of(out)  # site and age
+    assert main([*command, "--resamples", "99", "--by", "site"]) == 0
+    assert "in none of 2 subgroups" in text_of(out)
+
+
+@pytest.mark.slow
 def test_several_files_are_compared(files):
     folder, _, _ = files
     out = folder / "page.html"
     paths = [str(folder / f"{name}.csv") for name in ("one", "two")]
-    assert main(["report", *paths, "-o", str(out), "--resamples", "299", "--title", "Risk & more"]) == 0
+    assert main(["report", *paths, "-o", str(out), "--resamples", "299", "--title", "Risk & more", "--repair"]) == 0
     text = out.read_text(encoding="utf-8")
     assert "<h1>Risk &amp; more</h1>" in text
-    assert "Which model is better calibrated?" in text
+    assert text.count("Before and after") == 2
+    assert text.index("<h2>one</h2>") < text.index("<h2>two</h2>")
 
 
 def test_bad_input(files, capsys):
