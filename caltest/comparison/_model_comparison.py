@@ -86,7 +86,7 @@ class ModelComparison(Judged, Result):
     folds: tuple[ModelComparison, ...] = ()
     fold_names: tuple[str, ...] = ()
 
-    plot = Picture("plot_comparison")
+    plot = Picture("plot_comparison", known=lambda comparison: not comparison.folds)
     _of_folds: ClassVar[frozenset[str]] = frozenset({"folds", "fold_names"})
     _derived: ClassVar[tuple[str, ...]] = (
         *("n_samples", "pvalue", "rejected", "decision", "confidence_level"),

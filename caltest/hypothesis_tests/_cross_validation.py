@@ -17,7 +17,6 @@ from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import require, validate_design
 from caltest.resampling.engine._options import CrossValidationOptions
 from caltest.results import TestResult
-from caltest.results._picture import Picture
 from caltest.statistics import Statistic
 
 
@@ -45,7 +44,6 @@ class CrossValidatedTests(TestResult):
     observations: NDArray[np.int64]
     classes: tuple[Any, ...]
 
-    plot = Picture(None)
     _left_out: ClassVar[frozenset[str]] = TestResult._left_out | {"y_true", "y_prob", "fold", "observations"}
 
 

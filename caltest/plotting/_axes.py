@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
+    from matplotlib.transforms import Transform
 
 
 def literal(text: object) -> str:
@@ -70,16 +74,30 @@ def save_drawn(draw: Callable[[Figure], Any], size: tuple[float, float], caption
 
     figure = Figure(figsize=size, layout="constrained")
     draw(figure)
-    figure.supxlabel(literal(caption), fontsize="small")
+    figure.supxlabel(literal(caption), fontsize=TEXT)
     save_figure(figure, path)
 
 
+TEXT = "small"
+"""The one size of text."""
+
 POINT = "#101418"
-BAR = "#d9643a"
+FINDING = "#d55e00"
+"""What is significant, and nothing else."""
+BAR = "#86a5c6"
 DENSITY = "#c3d2e3"
 LINE = "#5a6470"
-COLORS = (POINT, BAR, "#2f6fa7", "#4f9153", "#9a6fb0", "#b8901f", "#6f7f8f", "#c2557a")
-"""Colours of several series in one panel."""
+COLORS = (POINT, "#0072b2", "#1b9e77", "#88ccee", "#cc79a7", "#8a6d1d", "#6f7f8f", "#5b3a8c")
+"""Colours of several series in one panel: the first ones can be told apart by the colour-blind too."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+MOST_TOGETHER = 4
+"""Models in one panel; more of them have a panel each."""
+
+FEW = 10
+"""Fewer observations in a cell are pale."""
+FAINT = 0.35
+"""How opaque what is pale is."""
 
 DASHED: dict[str, Any] = {"linewidth": 1, "linestyle": (0, (4, 3))}
 """How reference lines look."""
@@ -93,9 +111,75 @@ STAR: dict[str, Any] = {
 NAME_WIDTH = 44
 """Characters of a line of a name in a legend."""
 
-_INTERVAL = "#7d93b0"
-_POINT: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 6, "color": POINT, "zorder": 3}
+_POINT: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 6, "zorder": 3}
 _BELOW = 4.6  # heights of a letter between axes and legend: those of tick labels and axis label
+_LETTER = 0.064  # inches, of the width of a letter
+_HANDLE = 0.36  # inches, of what stands beside a text of a legend
+_DECORATION = 0.7  # inches, of the labels beside axes
+
+Drawing = TypeVar("Drawing", bound=Callable[..., Any])
+
+
+def in_one_look(draw: Drawing) -> Drawing:
+    """Give all texts of the axes that a function draws into and returns the one size, in lines that fit."""
+
+    @wraps(draw)
+    def drawn(*args: Any, **options: Any) -> Any:
+        axes = draw(*args, **options)
+        for ax in np.ravel(axes):
+            for each in (ax, *ax.child_axes):
+                dress(each)
+            _, width, height = room(ax)
+            wrap(ax.title, width - 0.9)
+            wrap(ax.xaxis.label, width - _DECORATION)
+            wrap(ax.yaxis.label, max(height / 3, height - 2.8))
+        return axes
+
+    return drawn  # type: ignore[return-value]
+
+
+def dress(ax: Axes) -> None:
+    """Give all texts of axes the one size."""
+    ax.tick_params(which="both", labelsize=TEXT)
+    for text in (
+        ax.title,
+        *ax.texts,
+        *(part for axis in (ax.xaxis, ax.yaxis) for part in (axis.label, axis.offsetText)),
+    ):
+        text.set_fontsize(TEXT)
+
+
+def wrap(text: Text, width: float) -> None:
+    """Break the lines of a text that are longer than a number of inches."""
+    letters = max(10, int(width / _LETTER))
+    lines = (fill(line, letters, break_on_hyphens=False) for line in text.get_text().split("\n"))
+    text.set_text("\n".join(lines))
+
+
+def room(ax: Axes) -> tuple[float, float, float]:
+    """Return the left end in inches of what axes and their texts may fill of the figure, its width and its height."""
+    figure: Any = ax.get_figure(root=True)
+    (width, height), place = figure.get_size_inches(), ax.get_subplotspec()
+    if place is None:
+        return 0.0, width, height
+    grid = place.get_gridspec()
+    columns, rows = (
+        inches * np.insert(np.cumsum(ratios), 0, 0.0) / np.sum(ratios)
+        for inches, ratios in ((width, grid.get_width_ratios()), (height, grid.get_height_ratios()))
+    )
+    left, right = columns[[place.colspan.start, place.colspan.stop]]
+    top, bottom = rows[[place.rowspan.start, place.rowspan.stop]]
+    return float(left), float(right - left), float(bottom - top)
+
+
+def below(ax: Axes) -> Transform:
+    """Return the transform of shares of the width of the axes, and of inches above their lower edge."""
+    from matplotlib.transforms import ScaledTranslation, blended_transform_factory
+
+    figure: Any = ax.get_figure(root=True)
+    corner: Any = ax.transAxes
+    inches = figure.dpi_scale_trans + ScaledTranslation(0, 0, corner)
+    return blended_transform_factory(ax.transAxes, inches)
 
 
 def require(result: Any, kind: type, name: str, made_by: str) -> None:
@@ -116,6 +200,11 @@ def named(results: Any, kind: type, name: str, made_by: str) -> dict[str, Any]:
         require(result, kind, f"{name}[{model!r}]", made_by)
     refuse_if(not results, f"`{name}` must hold at least one {kind.__name__}, got none.")
     return dict(results)
+
+
+def small_share(ax: Axes) -> float:
+    """Return the share of their usual size that points and lines have in a small picture."""
+    return min(1.0, min(room(ax)[1:]) / 5.0)
 
 
 def colors_of(n_models: int) -> list[str]:
@@ -174,10 +263,59 @@ def wrapped(
     return grid.ravel()[:n_panels]
 
 
-def legend_below(ax: Axes, **options: Any) -> None:
-    """Add a legend below the label of the horizontal axis, two columns wide unless told otherwise."""
-    look: dict[str, Any] = {"ncols": 2, "frameon": False, "fontsize": "small", "borderaxespad": _BELOW}
-    ax.legend(**{"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)} | look | options)
+def in_panels(draw: Callable[[str, Axes], Any], names: Sequence[str], axes: Any, *, legend: bool) -> NDArray[Any]:
+    """Draw each of many models into a panel that has its name, with one legend, and return the axes."""
+    grid = wrapped(axes, len(names), 3, (3.4, 3.9), 0.6, sharey=False)
+    for ax, name in zip(grid, names, strict=True):
+        draw(name, ax)
+        ax.set_title(literal(f"{name}\n") + ax.get_title())
+    if legend:
+        add_legend(grid, new=axes is None)
+    return grid
+
+
+def legend_below(ax: Axes, *, entries: Mapping[str, Any] | None = None, bottom: float = 0.0, **options: Any) -> None:
+    """Add a legend below the label of the horizontal axis, in at most two columns.
+
+    ``bottom`` is where what stands below the axes ends, in inches. The legend may be wider than the axes: it is in the
+    middle of what they may fill of the figure.
+    """
+    from matplotlib.transforms import blended_transform_factory
+
+    figure: Any = ax.get_figure(root=True)
+    left, width, _ = room(ax)
+    look = {
+        "loc": "upper center",
+        "bbox_to_anchor": (left + width / 2, bottom),
+        "bbox_transform": blended_transform_factory(figure.dpi_scale_trans, below(ax)),
+        "borderaxespad": _BELOW,
+    }
+    _fit(ax, legend_entries([ax]) if entries is None else entries, width - 0.1, 2, look | options)
+
+
+def _fit(place: Any, entries: Mapping[str, Any], width: float, n_columns: int, look: Mapping[str, Any]) -> None:
+    """Add a legend to axes or to a figure that is no wider than a number of inches, in some columns at most."""
+    lengths = [max(map(len, label.split("\n"))) for label in entries]
+    columns = max(1, min(n_columns, len(entries)))
+    while columns > 1 and _inches_of(lengths, columns) > width:
+        columns -= 1
+    letters = max(12, int((width - _HANDLE) / _LETTER))
+    labels = ["\n".join(fill(line, letters) for line in label.split("\n")) for label in entries]
+    title = fill(look.get("title", ""), letters)
+    usual = {"title": title, "title_fontsize": TEXT} | {
+        "frameon": False,
+        "fontsize": TEXT,
+        "title_fontsize": TEXT,
+        "handlelength": 1.6,
+        "handletextpad": 0.6,
+        "columnspacing": 1.2,
+    }
+    place.legend(list(entries.values()), labels, ncols=columns, **dict(look) | usual)
+
+
+def _inches_of(lengths: Sequence[int], columns: int) -> float:
+    """Return the width of a legend whose entries, which fill column by column, have these numbers of letters."""
+    return sum(_HANDLE + _LETTER * max(part, default=0) for part in np.array_split(np.array(lengths), columns))
 
 
 def legend_entries(axes: Iterable[Axes]) -> dict[str, Any]:
@@ -186,11 +324,13 @@ def legend_entries(axes: Iterable[Axes]) -> dict[str, Any]:
 
 
 def add_legend(axes: NDArray[Any], *, new: bool, ncols: int = 3) -> None:
-    """Add one legend for all panels: below a new figure, or in the first axes of the caller."""
-    entries = legend_entries(axes.flat)
-    look: dict[str, Any] = {"loc": "outside lower center", "ncols": ncols} if new else {}
-    place = axes.flat[0].figure if new else axes.flat[0]
-    place.legend(entries.values(), entries, frameon=False, fontsize="small", **look)
+    """Add one legend for all panels below a figure that holds nothing else, or else below the last panel."""
+    figure, entries = axes.flat[0].figure, legend_entries(axes.flat)
+    alone = figure.get_layout_engine() is not None and set(figure.axes) <= set(axes.flat)
+    if new or alone:
+        _fit(figure, entries, figure.get_figwidth() - 0.2, ncols, {"loc": "outside lower center"})
+    else:
+        legend_below(axes.flat[-1], entries=entries)
 
 
 def label_first(ax: Axes, text: str) -> None:
@@ -219,7 +359,7 @@ def draw_forest(
     at : array of shape (n_rows,)
         Places of the points; NaN for none.
     filled : array of bool, shape (n_rows,)
-        Which points are filled.
+        Which points are findings, which are filled and orange.
     names : sequence of str
         Names of the rows, which may be empty.
     xlabel, title : str
@@ -229,11 +369,11 @@ def draw_forest(
     """
     place, rows, chosen = np.asarray(at), np.arange(len(names)), np.asarray(filled)
     if intervals is not None:
-        ax.hlines(rows, *np.asarray(intervals).T, color=_INTERVAL, linewidth=2.5, zorder=2)
-    for which, face in ((chosen, POINT), (~chosen, "white")):
-        ax.plot(place[which], rows[which], markerfacecolor=face, **_POINT)
+        ax.hlines(rows, *np.asarray(intervals).T, color=BAR, linewidth=2.5, zorder=2)
+    for which, look in ((chosen, {"color": FINDING}), (~chosen, {"color": POINT, "markerfacecolor": "white"})):
+        ax.plot(place[which], rows[which], **_POINT | look)
     ax.set_yticks(rows, [literal(name) for name in names])
     ax.set(ylim=(len(names) - 0.5, -0.5), xlabel=xlabel)
-    ax.set_title(title, fontsize="medium")
+    ax.set_title(title)
     ax.locator_params(axis="x", nbins=4)
     ax.spines[["top", "right"]].set_visible(False)

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison import ModelComparison
-from caltest.plotting._axes import BAR, DASHED, LINE, draw_forest, require, save_drawn, several
+from caltest.plotting._axes import BAR, DASHED, LINE, draw_forest, in_one_look, require, save_drawn, several
 from caltest.predictions.inputs._validation import refuse_if
 from caltest.results._description import percent
-from caltest.results._naming import describe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +22,7 @@ _WIDTHS = (1.0, 1.0, 1.3)
 _NAME_WIDTH = 30  # characters of a line of a name
 
 
+@in_one_look
 def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = None) -> NDArray[Any]:
     r"""Plot a comparison of models as three forest plots.
 
@@ -58,7 +58,7 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
     >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
     >>> axes = caltest.plotting.plot_comparison(caltest.compare_models(y_true, y_prob, n_resamples=99, rng=0))
     >>> [ax.get_xlabel().replace("\n", " ") for ax in axes]
-    ['ECE()', 'l2 error (debiased)', 'difference of squared l2 errors (first - second)']
+    ['average error in cells', 'l2 error (debiased)', 'difference of squared l2 errors (first - second)']
     """
     require(comparison, ModelComparison, "comparison", "compare_models")
     refuse_if(comparison.folds, "`comparison` has no picture of all folds; plot one of its `folds`.")
@@ -71,7 +71,7 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
     plain.hlines(rows, *noise.T, color=BAR, zorder=2, linewidth=7, alpha=0.6)
     floors = [model.plain.noise_floor for model in models]
     plain.plot(floors, rows, linestyle="none", marker="|", markersize=11, color=BAR)
-    quantity = describe(models[0].plain.test_statistic)
+    quantity = models[0].plain.test_statistic.words
     estimates = [model.plain.statistic for model in models]
     draw_forest(plain, estimates, rejected, names, xlabel=quantity, title="estimate and noise floor")
     sizes = [model.miscalibration for model in models]
@@ -122,18 +122,12 @@ def save_comparison(comparison: ModelComparison, path: Path) -> None:
 def figure_size(comparison: ModelComparison) -> tuple[float, float]:
     """Return width and height in inches that leave room for every row and its name."""
     both = _row_names(comparison)
-    lines = max(sum(name.count("\n") + 1 for name in names) for names in both)
-    rows = max(map(len, both))
+    lines = max(name.count("\n") + 1 for names in both for name in names)
     widths = [max(len(line) for name in names for line in name.split("\n")) for names in both]
-    return 7.6 + 0.09 * sum(widths), 1.8 + 0.14 * max(rows, 3) + 0.18 * max(lines, 3)
+    return 7.6 + 0.09 * sum(widths), 1.8 + max(3, *map(len, both)) * (0.12 + 0.16 * lines)
 
 
 def _row_names(comparison: ModelComparison) -> tuple[list[str], list[str]]:
     """Return the names of models and of pairs, in lines that leave room for the panels."""
     names = [fill(model.name, _NAME_WIDTH) for model in comparison.models]
-    labels = []
-    for pair in comparison.pairs:
-        label = f"{pair.a} - {pair.b}"
-        parts = (label,) if len(label) <= _NAME_WIDTH else (fill(pair.a, _NAME_WIDTH), fill(f"- {pair.b}", _NAME_WIDTH))
-        labels.append("\n".join(parts))
-    return names, labels
+    return names, [fill(f"{pair.a} - {pair.b}", _NAME_WIDTH) for pair in comparison.pairs]

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from caltest.estimation.curves._cumulative_graphs import CumulativeGraph, CumulativeGraphs
 from caltest.plotting._axes import (
-    BAR,
     COLORS,
     DASHED,
     DENSITY,
+    FINDING,
     LINE,
     POINT,
     add_legend,
+    in_one_look,
     legend_below,
     legend_entries,
     literal,
@@ -27,10 +28,12 @@ from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._decision import equate_pvalue
 from caltest.results._description import counted, percent
 
+_PALER = "#e6ecf3"
 _WIDEST = 90  # characters of the name of a model
 _LETTER: dict[str, Any] = {"xy": (0.03, 0.97), "xycoords": "axes fraction", "va": "top", "fontweight": "bold"}
 
 
+@in_one_look
 def plot_cumulative_graphs(
     graphs: CumulativeGraphs | CumulativeGraph,
     axes: NDArray[Any] | None = None,
@@ -94,30 +97,30 @@ def plot_cumulative_graphs(
         name = fill(model.name, _WIDEST) + "\n" if model.name else ""
         size = what + counted(model.n_samples, ",") + ", " if number == 0 or model.name == "" else ""
         title = f"{name}{size}KS {model.statistic:.3g}, {equate_pvalue(model.pvalue)}"
-        row[0].set_title(literal(title), loc="left", fontsize="medium")
+        row[0].set_title(literal(title), loc="left")
     if legend and axes is None:
         add_legend(rows, new=True, ncols=4)
     elif legend:  # below the lowest row: paths and bands fill the small axes of the caller
         for columns in (slice(0, 2), slice(2, 4)):
             entries = legend_entries(rows[:, columns].flat)
-            legend_below(rows[-1, columns][0], handles=entries.values(), labels=entries, ncols=1)
+            legend_below(rows[-1, columns][0], entries=entries)
     return grid
 
 
 def _draw_model(model: CumulativeGraph, row: NDArray[Any], style: str, options: dict[str, Any]) -> None:
     """Draw the four graphs of a model."""
     deviation, level = style == "deviation", percent(1 - model.alpha)
-    color = BAR if model.rejected else POINT
+    color = FINDING if model.rejected else POINT
     look: dict[str, Any] = {"linewidth": 1.4, "zorder": 4} | options
     path = {"color": color, "label": "observed, leaves its band" if model.rejected else "observed, inside its band"}
-    spline = {"color": COLORS[2], "label": "frequency, by a spline"}
+    spline = {"color": COLORS[1], "label": "frequency, by a spline"}
     # Observed sums are no less than 0, and no more than the share of the observations.
     low = np.maximum(model.lower, 0.0)
     high = np.minimum(model.upper, model.fractile)
     sums = (model.predicted, low, high, model.observed)
     frequencies = (model.score, model.frequency_lower, model.frequency_upper, model.frequency)
     everywhere = {"color": DENSITY, "label": f"{level} band if calibrated, everywhere at once"}
-    pointwise = {"color": "#e9e2cf", "label": f"{level} band if calibrated, at each point"}
+    pointwise = {"color": _PALER, "label": f"{level} band if calibrated, at each point"}
     for ax, letter, x, xlabel, what, lines, band, own in (
         (row[0], "a", model.fractile, "share of observations", "cumulative share of events", sums, everywhere, path),
         (row[1], "b", model.predicted, "cumulative prediction", "cumulative share of events", sums, everywhere, path),

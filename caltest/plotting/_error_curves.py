@@ -16,6 +16,7 @@ from caltest.plotting._axes import (
     STAR,
     add_legend,
     color_of,
+    in_one_look,
     literal,
     plain_logarithmic,
     require,
@@ -29,10 +30,11 @@ _PANEL = (3.9, 3.2)
 _WIDEST = 40  # characters of a line of the legend
 
 
+@in_one_look
 def plot_temperature_curve(
     curve: TemperatureCurve, axes: NDArray[Any] | None = None, *, legend: bool = True, **options: Any
 ) -> NDArray[Any]:
-    """Plot errors against the softmax temperature, a panel for each statistic, and the negative log-likelihood.
+    r"""Plot errors against the softmax temperature, a panel for each statistic, and the negative log-likelihood.
 
     Each model has a colour. Stars are the smallest values. Dashed lines are the noise floors, and the pale areas reach
     up to what 95 % of calibrated models have: an error above shows miscalibration at this temperature. The last panel
@@ -67,8 +69,8 @@ def plot_temperature_curve(
     >>> matplotlib.use("Agg")
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> curve = caltest.temperature_curve(y_true, y_prob, temperatures=[0.5, 1, 1.5, 2, 3], rng=0)
-    >>> [ax.get_ylabel() for ax in caltest.plotting.plot_temperature_curve(curve)]
-    ['ConfidenceECE()', 'UCE()', 'negative log-likelihood']
+    >>> [ax.get_ylabel().replace("\n", " ") for ax in caltest.plotting.plot_temperature_curve(curve)]
+    ['average error of the confidence', 'average error of the uncertainty', 'negative log-likelihood']
     """
     require(curve, TemperatureCurve, "curve", "temperature_curve")
     grid = _panels(axes, len(curve.statistics) + 1)
@@ -95,10 +97,11 @@ def plot_temperature_curve(
     return grid
 
 
+@in_one_look
 def plot_cells_curve(
     curve: CellsCurve, axes: NDArray[Any] | None = None, *, legend: bool = True, **options: Any
 ) -> NDArray[Any]:
-    """Plot binned errors against the number of cells (bins), a panel for each statistic.
+    r"""Plot binned errors against the number of cells (bins), a panel for each statistic.
 
     Each model has a colour. Dashed lines are the noise floors, and the pale areas reach up to what 95 % of calibrated
     models have: an error above shows miscalibration.
@@ -132,8 +135,8 @@ def plot_cells_curve(
     >>> matplotlib.use("Agg")
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> axes = caltest.plotting.plot_cells_curve(caltest.cells_curve(y_true, y_prob, n_cells=[5, 15, 45], rng=0))
-    >>> [ax.get_ylabel() for ax in axes]
-    ['ECE', 'ACE', 'UCE']
+    >>> [ax.get_ylabel().replace("\n", " ") for ax in axes[::2]]
+    ['general calibration error (ECE)', 'average error of the uncertainty (UCE)']
     """
     require(curve, CellsCurve, "curve", "cells_curve")
     grid = _panels(axes, len(curve.statistics))
@@ -151,7 +154,7 @@ def _panels(axes: Any, n_panels: int) -> NDArray[Any]:
 
 def _draw_errors(curve: ErrorCurve, grid: NDArray[Any], options: dict[str, Any]) -> None:
     x = curve.points
-    for s, (ax, statistic) in enumerate(zip(grid, curve.statistics, strict=True)):
+    for s, (ax, quantity) in enumerate(zip(grid, curve.quantities, strict=True)):
         for m, model in enumerate(curve.models):
             color = color_of(m)
             line: dict[str, Any] = {"linewidth": 1.6, "color": color, "zorder": 4} | options
@@ -159,7 +162,7 @@ def _draw_errors(curve: ErrorCurve, grid: NDArray[Any], options: dict[str, Any])
             ax.plot(x, curve.value[s, m], marker=marker, label=literal(_name(model)), **line)
             ax.plot(x, curve.floor[s, m], color=color, marker=marker, zorder=3, **DASHED)
             ax.fill_between(x, 0.0, curve.floor_upper[s, m], color=color, alpha=0.12, linewidth=0, zorder=1)
-        ax.set(ylabel=statistic, ylim=(0.0, None))
+        ax.set(ylabel=literal(quantity), ylim=(0.0, None))
     grid[0].plot([], [], color=LINE, label="noise floor", **DASHED)
     grid[0].fill_between([], [], [], color=LINE, alpha=0.2, label="95 % of calibrated models")
 

@@ -14,52 +14,57 @@ from caltest.plotting._axes import (
     BAR,
     DASHED,
     DENSITY,
+    FINDING,
     LINE,
+    MOST_TOGETHER,
     NAME_WIDTH,
     POINT,
     colors_of,
+    in_one_look,
+    in_panels,
     legend_below,
     literal,
     named,
     require,
     single,
 )
-from caltest.plotting._prediction_axis import PredictionAxis, finish, what_is_shown
+from caltest.plotting._prediction_axis import PredictionAxis, finish, set_linear, what_is_shown
 from caltest.predictions.inputs._validation import validate_choice
-from caltest.results._decision import equate_pvalue
+from caltest.results._decision import equate_pvalue, rejects
 from caltest.results._description import counted, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_BAND = "#efd9c6"
-_PALE = 0.18  # opacity of the bands of several models
+_ALPHA = 0.05  # level of findings
+_PALE = 0.14  # opacity of the bands of several models
 _MOST_TICKS = 200
 _TICKS: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 7, "color": LINE, "clip_on": False}
 
 
+@in_one_look
 def plot_isotonic_curve(
     curve: IsotonicCurve | Mapping[str, IsotonicCurve],
-    ax: Axes | None = None,
+    ax: Any = None,
     style: str = "classical",
     *,
     scale: str | None = None,
     histogram: bool = True,
     legend: bool = True,
     **options: Any,
-) -> Axes:
-    """Plot an isotonic (CORP) reliability curve with its band, or those of several models in the same axes.
+) -> Any:
+    """Plot an isotonic (CORP) reliability curve with its band, or those of several models.
 
-    The corner has the decomposition of the Brier and the logarithmic score: mean = miscalibration (MCB) -
-    discrimination (DSC) + uncertainty (UNC); of several models the legend has the miscalibration of the Brier score
-    with its noise floor. The panel below is the distribution of the predictions. Thick parts of the curve are where the
-    band is evidence against calibration.
+    The title has the decomposition of the Brier score: mean = miscalibration (MCB) - discrimination (DSC) + uncertainty
+    (UNC); of several models the legend has the miscalibration with its noise floor. The panel below is the distribution
+    of the predictions. Thick parts of the curve are where the band is evidence against calibration; they are orange if
+    the test rejects at the 5 % level. Up to four models share the axes, more have a panel each.
 
     Parameters
     ----------
     curve : IsotonicCurve or mapping of str to IsotonicCurve
         From `caltest.isotonic_curve`; of several models by their names.
-    ax : matplotlib.axes.Axes, optional
+    ax : matplotlib.axes.Axes or array of them, optional
         Where to draw; new axes by default. Histogram and legend are below the axes: a figure with
         ``layout="constrained"`` makes room for them.
     style : {"classical", "deviation"}
@@ -75,7 +80,7 @@ def plot_isotonic_curve(
 
     Returns
     -------
-    matplotlib.axes.Axes
+    matplotlib.axes.Axes or array of them
         What was drawn into.
 
     Raises
@@ -96,8 +101,15 @@ def plot_isotonic_curve(
     """
     validate_choice(style, "style", ("classical", "deviation"))
     curves = named(curve, IsotonicCurve, "curve", "isotonic_curve")
+    if len(curves) > MOST_TOGETHER:
+
+        def draw(name: str, panel: Axes) -> Any:
+            look = {"scale": scale, "histogram": histogram, "legend": False} | options
+            return plot_isotonic_curve(curves[name], panel, style, **look)
+
+        return in_panels(draw, list(curves), ax, legend=legend)
     square = style == "classical"
-    ax = single(ax, (5.4, 6.6 if len(curves) == 1 else 7.4) if square else (6.4, 5.4))
+    ax = single(ax, (6.4, 6.6 if len(curves) == 1 else 7.0) if square else (6.4, 5.4))
     each, alone = list(curves.values()), len(curves) == 1
     inside = [one.recalibrated[(one.recalibrated > 0) & (one.recalibrated < 1)] for one in each]
     heights = inside if square else []  # a few labels at either end make fits of 0 and 1, which say little
@@ -108,10 +120,7 @@ def plot_isotonic_curve(
         _draw(one, ax, square=square, color=color, label=None if alone else _model_label(name, one), options=options)
     title = what_is_shown(each)
     if alone:
-        box = {"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 2}
-        text = _decomposition(each[0])
-        ax.text(0.03, 0.97, text, transform=ax.transAxes, va="top", fontsize="small", zorder=6, bbox=box)
-        title = f"{title}, {equate_pvalue(each[0].pvalue)}"
+        title = f"{title}, {equate_pvalue(each[0].pvalue)}\n{_decomposition(each[0])}"
     else:
         for label in dict.fromkeys(map(_band_label, each)):
             ax.fill_between([], [], [], color=LINE, alpha=_PALE, linewidth=0, label=label)
@@ -126,7 +135,9 @@ def _draw(
     alone = label is None
     base = np.zeros(len(curve.score)) if square else curve.score
     low, high, height = curve.lower - base, curve.upper - base, curve.recalibrated - base
-    band: dict[str, Any] = {"color": _BAND, "label": _band_label(curve)} if alone else {"color": color, "alpha": _PALE}
+    band: dict[str, Any] = (
+        {"color": DENSITY, "label": _band_label(curve)} if alone else {"color": color, "alpha": _PALE}
+    )
     ax.fill_between(curve.score, low, high, linewidth=0, zorder=1, **band)
     marker = "o" if len(curve.score) == 1 else ""
     if marker:
@@ -135,7 +146,8 @@ def _draw(
     ax.plot(curve.score, height, **line | {"label": "isotonic fit" if alone else label} | options)
     if curve.outside.any():
         thick = np.where(curve.outside, height, np.nan)
-        look: dict[str, Any] = {"color": BAR, "label": "evidence against calibration"} if alone else {"color": color}
+        found = FINDING if rejects(curve.pvalue, _ALPHA) else color
+        look: dict[str, Any] = {"color": found, "label": "outside the band"} if alone else {"color": color}
         ax.plot(curve.score, thick, linewidth=3, marker=".", zorder=5, **look)
 
 
@@ -150,25 +162,24 @@ def _model_label(name: str, curve: IsotonicCurve) -> str:
 
 
 def _reach(curves: Sequence[IsotonicCurve]) -> tuple[float, float]:
-    """Return the range of deviations, with room for the decomposition of a single curve at the top.
+    """Return the range of deviations.
 
     Confidence bands do not determine it: they may be as wide as the axes.
     """
     heights = [one.recalibrated - one.score for one in curves]
     heights += [end - one.score for one in curves if one.band != "confidence" for end in (one.lower, one.upper)]
     reach = max(0.01, *(np.abs(height).max() for height in heights))
-    return -1.2 * reach, (1.6 if len(curves) == 1 else 1.2) * reach
+    return -1.2 * reach, 1.2 * reach
 
 
 def _decomposition(curve: IsotonicCurve) -> str:
-    """Return the decomposition of both scores in two lines."""
-    return "\n".join(
-        f"{name} {one.mean_score:.3g}:  MCB {one.miscalibration:.2g}   DSC {one.discrimination:.2g}   "
-        f"UNC {one.uncertainty:.2g}"
-        for name, one in (("Brier", curve.brier), ("log", curve.log))
-    )
+    """Return the decomposition of the Brier score."""
+    one = curve.brier
+    parts = f"MCB {one.miscalibration:.2g}, DSC {one.discrimination:.2g}, UNC {one.uncertainty:.2g}"
+    return f"Brier score {one.mean_score:.3g}: {parts}"
 
 
+@in_one_look
 def plot_calibration_band(
     band: CalibrationBand, ax: Axes | None = None, style: str = "classical", *, legend: bool = True
 ) -> Axes:
@@ -214,7 +225,7 @@ def plot_calibration_band(
     validate_choice(style, "style", ("classical", "deviation"))
     require(band, CalibrationBand, "band", "calibration_band")
     square = style == "classical"
-    ax = single(ax, (5.2, 5.9) if square else (6.4, 4.6))
+    ax = single(ax, (6.4, 6.0) if square else (6.4, 4.6))
     point, lower, upper = _outline(band.score, band.lower, band.upper)
     base = 0.0 if square else point
     label = f"{percent(band.confidence_level)} confidence band, all scores together"
@@ -230,14 +241,17 @@ def plot_calibration_band(
     for i, (start, end) in enumerate(band.rejected_regions):
         height = [start, end] if square else [0, 0]
         label_once: dict[str, Any] = {"label": "calibration rejected"} if i == 0 else {}
-        ax.plot([start, end], height, color=BAR, linewidth=3.5, solid_capstyle="butt", zorder=5, **label_once)
-    ax.set(xlim=(-0.02, 1.02), xlabel="predicted probability")
+        ax.plot([start, end], height, color=FINDING, linewidth=3.5, solid_capstyle="butt", zorder=5, **label_once)
+    ax.set_box_aspect(1 if square else None)
+    set_linear(ax.xaxis, band.score)
+    ax.set_xlabel("predicted probability")
     title = f"{band.lens_name}, {counted(band.n_samples, ',')}, {equate_pvalue(band.pvalue)}"
-    ax.set_title(literal(title), fontsize="medium")
+    ax.set_title(literal(title))
     shown = band.score[:: -(-len(band.score) // _MOST_TICKS)]
     ax.plot(shown, np.zeros(len(shown)), transform=ax.get_xaxis_transform(), **_TICKS)
     if square:
-        ax.set(ylim=(-0.02, 1.02), ylabel="calibration function", box_aspect=1)
+        set_linear(ax.yaxis, band.score)
+        ax.set_ylabel("calibration function")
     else:
         reach = 1.1 * max(np.abs(band.lower - band.score).max(), np.abs(band.upper - band.score).max(), 0.01)
         ax.set(ylim=(-reach, reach), ylabel="calibration function - predicted")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -9,12 +10,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.plotting._axes import BAR, DENSITY, LINE, POINT, legend_below, literal, require, wrapped
+from caltest.plotting._axes import (
+    BAR,
+    DENSITY,
+    FINDING,
+    POINT,
+    TEXT,
+    add_legend,
+    in_one_look,
+    literal,
+    require,
+    wrapped,
+)
 from caltest.predictions.inputs._refusals import refuse
-from caltest.results._decision import equate_pvalue
+from caltest.results._decision import equate_pvalue, rejects
 from caltest.results._distribution import TIE_TOLERANCE
 from caltest.results._naming import describe
 from caltest.results._test_result import ComponentResult, TestResult
+from caltest.statistics._base import quantities
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,16 +36,18 @@ _DRAWN, _COMPUTED = 50, 20  # columns; those of an exact distribution take longe
 _LEFT_OUT = 0.002  # probability on either side of a computed distribution
 _FEW = 30  # values; so many have a column each
 _ROOM = 0.6  # of the width of the distribution: an observed value beyond it is an arrow at the edge
+_ALPHA = 0.05  # level of a finding of a statistic alone
 _TITLE = 40  # characters of a line above a column of panels
 
 
+@in_one_look
 def plot_null_distribution(result: ComponentResult, ax: Any = None) -> Any:
     """Plot the null distribution of a test statistic with the observed value and its p-value.
 
     The columns are the share of simulated data sets, or the exact or limit probability, in intervals of the statistic.
-    Values at least as extreme as the observed one have another colour: they are the p-value. An observed value far
-    beyond the distribution is an arrow at the edge. A combination of statistics has a panel for each, with p-values
-    that are not adjusted.
+    Values at least as extreme as the observed one are darker, and orange if calibration is rejected: they are the
+    p-value. An observed value far beyond the distribution is an arrow at the edge. A combination of statistics has a
+    panel for each, with p-values that are not adjusted.
 
     Parameters
     ----------
@@ -66,7 +81,7 @@ def plot_null_distribution(result: ComponentResult, ax: Any = None) -> Any:
     >>> result = caltest.calibration_test(y_true, y_prob, statistic=caltest.KS(), lens=caltest.Confidence())
     >>> ax = result.plot()
     >>> ax.get_xlabel()
-    'KS'
+    'largest cumulative error'
     """
     require(result, ComponentResult, "result", "calibration_test")
     parts = result.components if isinstance(result, TestResult) else (result,)
@@ -75,29 +90,41 @@ def plot_null_distribution(result: ComponentResult, ax: Any = None) -> Any:
     if any(part.null is None for part in parts):
         refuse(f"`result` must have a null distribution, which is not known for {describe(result.test_statistic)}.")
     method = result.method if isinstance(result, TestResult) else ""
-    panel = (6.0, 4.6) if len(parts) == 1 else (4.2, 3.2)
+    found = _findings(result, parts)
+    panel = (6.0, 4.6) if len(parts) == 1 else (4.0, 3.2)
     axes = wrapped(None if ax is None else np.atleast_1d(ax), len(parts), 3, panel, 0.4)
-    for each, part in zip(axes, parts, strict=True):
-        _draw(part, each, bound=method == "upper-bound")
+    words = quantities([part.test_statistic for part in parts])
+    for each, part, quantity, is_finding in zip(axes, parts, words, found, strict=True):
+        _draw(part, each, quantity, bound=method == "upper-bound", finding=is_finding)
     if ax is None and isinstance(result, TestResult):
         width = _TITLE * min(len(parts) + (len(parts) == 1), 3)
-        axes[0].figure.suptitle(literal(fill(result.conclusion, width, break_on_hyphens=False)), fontsize="medium")
+        axes[0].figure.suptitle(literal(fill(result.conclusion, width, break_on_hyphens=False)), fontsize=TEXT)
+    add_legend(axes, new=ax is None)
     return axes[0] if len(parts) == 1 else axes
 
 
-def _draw(part: ComponentResult, ax: Axes, *, bound: bool) -> None:
+def _findings(result: ComponentResult, parts: Sequence[ComponentResult]) -> list[bool]:
+    """Return which parts are findings: none without a rejection, else the smallest p-value and what Bonferroni adds."""
+    pvalues = np.array([part.pvalue for part in parts])
+    if not isinstance(result, TestResult):
+        return [bool(rejects(pvalue, _ALPHA)) for pvalue in pvalues]
+    named = rejects(len(parts) * pvalues, result.alpha) | (pvalues == pvalues.min())
+    return [bool(result.rejected and each) for each in named]
+
+
+def _draw(part: ComponentResult, ax: Axes, quantity: str, *, bound: bool, finding: bool) -> None:
     """Draw one distribution, its upper tail and the observed value."""
     columns = _columns(part)
     low, high = columns.left[0], (columns.left + columns.width)[-1]
     room = _ROOM * (high - low)
     for chosen, color, label in (
         (~columns.extreme, DENSITY, "under the null hypothesis"),
-        (columns.extreme, BAR, "at least as extreme"),
+        (columns.extreme, FINDING if finding else BAR, "at least as extreme"),
     ):
         if chosen.any():
             place = columns.left[chosen], columns.height[chosen], columns.width[chosen]
             ax.bar(*place, align="edge", color=color, label=label)
-    said = f"observed: {part.statistic:.4g}"
+    said = "observed"
     if low - room <= part.statistic <= high + room:
         ax.axvline(part.statistic, color=POINT, linewidth=1.5, label=said)
     else:
@@ -107,9 +134,8 @@ def _draw(part: ComponentResult, ax: Axes, *, bound: bool) -> None:
         look: dict[str, Any] = {"linestyle": "none", "color": POINT, "markersize": 8, "clip_on": False}
         ax.plot([edge], [columns.height.max() / 2], marker=">" if right else "<", label=said, **look)
     ax.locator_params(axis="x", nbins=4)  # long numbers stay apart in three panels
-    ax.set(ylim=(0, None), xlabel=part.test_statistic.brief, ylabel="probability")
-    ax.set_title(literal(_in_words(part, bound=bound)), fontsize="small", color=LINE)
-    legend_below(ax)
+    ax.set(ylim=(0, None), xlabel=literal(quantity), ylabel="probability")
+    ax.set_title(literal(_in_words(part, bound=bound)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,11 +176,11 @@ def _edges(low: float, high: float, observed: float, n_columns: int) -> NDArray[
 
 
 def _in_words(part: ComponentResult, *, bound: bool) -> str:
-    """Return the p-value, and what it counts."""
-    said = equate_pvalue(part.pvalue, bound=bound)
+    """Return the observed value, the p-value, and what it counts."""
+    said = f"observed {part.statistic:.4g}, {equate_pvalue(part.pvalue, bound=bound)}"
     drawn = part.null_distribution
     if drawn is None:
         return said
     hits = round(part.pvalue * (len(drawn) + 1)) - 1
     count = "none" if hits <= 0 else f"{hits:,}"
-    return f"{said}: {count} of {len(drawn):,} simulated data sets\n{'is' if hits <= 1 else 'are'} at least as extreme"
+    return f"{said}: {count} of {len(drawn):,} simulated data sets {'is' if hits <= 1 else 'are'} at least as extreme"

@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 
 from caltest.comparison._training import TrainingTrack
 from caltest.plotting._axes import (
-    BAR,
     DASHED,
+    FINDING,
     LINE,
     POINT,
     STAR,
+    colors_of,
+    in_one_look,
     legend_below,
+    legend_entries,
     literal,
     plain_logarithmic,
     require,
@@ -22,7 +25,6 @@ from caltest.plotting._axes import (
     single,
 )
 from caltest.results._description import counted, percent
-from caltest.results._naming import describe
 from caltest.streaming import MonitorResult
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 _HIGHEST = 250.0  # powers of ten that axes can show
 
 
+@in_one_look
 def plot_monitor(monitor: MonitorResult, ax: Axes | None = None, *, legend: bool = True) -> Axes:
     """Plot the path of the e-value of a monitor on a logarithmic scale, with the threshold of the alarm.
 
@@ -72,16 +75,17 @@ def plot_monitor(monitor: MonitorResult, ax: Axes | None = None, *, legend: bool
     ax.axhline(1 / monitor.alpha, color=LINE, label=words, **DASHED)
     if monitor.alarm is not None:
         words = f"alarm, observation {monitor.alarm:,}: {monitor.direction}"
-        ax.axvline(monitor.alarm, color=BAR, linewidth=1.5, label=words)
+        ax.axvline(monitor.alarm, color=FINDING, linewidth=1.5, label=words)
     ax.set(yscale="log", xlim=(0, max(monitor.n_samples, 1)), xlabel="observations", ylabel="e-value")
-    ax.set_title(literal(f"{monitor.lens_name}, {counted(monitor.n_samples, ',')}"), fontsize="medium")
+    ax.set_title(literal(f"{monitor.lens_name}, {counted(monitor.n_samples, ',')}"))
     if legend:
-        legend_below(ax, ncols=3)
+        legend_below(ax)
     return ax
 
 
+@in_one_look
 def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Plot accuracy, negative log-likelihood, calibration error and p-value against the epoch, one line for each run.
+    r"""Plot accuracy, negative log-likelihood, calibration error and p-value against the epoch, one line for each run.
 
     Stars are the epochs of smallest negative log-likelihood. The dashed lines beside the errors are their noise floors:
     what a calibrated model with these predictions has on average. All vertical axes but that of the accuracy are
@@ -112,16 +116,16 @@ def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDA
     >>> matplotlib.use("Agg")
     >>> found = caltest.training_track([0, 1, 1], [[0.4, 0.5, 0.6], [0.2, 0.7, 0.9]], n_resamples=99, rng=0)
     >>> axes = caltest.plotting.plot_training(found)
-    >>> [ax.get_ylabel() for ax in axes.flat]
-    ['negative log-likelihood', 'accuracy', 'ECE()', 'p-value']
+    >>> [ax.get_ylabel().replace("\n", " ") for ax in axes.flat]
+    ['negative log-likelihood', 'accuracy', 'average error in cells', 'p-value']
     """
     require(track, TrainingTrack, "track", "training_track")
     grid = several(axes, (2, 2), (8.4, 6.4), sharex=True)
     panels: list[Any] = list(grid.flat)
     values = (track.log_score, track.accuracy, track.error, track.pvalue)
-    names = ("negative log-likelihood", "accuracy", describe(track.error_statistic), "p-value")
+    names = ("negative log-likelihood", "accuracy", track.error_statistic.words, "p-value")
     best = track.best
-    for run, color in zip(track.runs, _tones(len(track.runs)), strict=True):
+    for run, color in zip(track.runs, colors_of(len(track.runs)), strict=True):
         entries = track.entries(run)
         star = entries[best[entries]]
         panels[2].plot(track.epoch[entries], track.noise_floor[entries], color=color, **DASHED)
@@ -143,7 +147,8 @@ def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDA
     for ax, first in ((panels[2], 0), (panels[3], len(track.runs))):  # the names of the runs are needed once only
         ax.set_xlabel("epoch")
         ax.xaxis.get_major_locator().set_params(integer=True)
-        legend_below(ax, handles=ax.get_legend_handles_labels()[0][first if track.runs != ("",) else 0 :])
+        found = list(legend_entries([ax]).items())[first if track.runs != ("",) else 0 :]
+        legend_below(ax, entries=dict(found))
     return grid
 
 
@@ -152,10 +157,3 @@ def _stretch(ax: Axes, values: np.ndarray) -> None:
     if np.all(values > 0):
         ax.set_yscale("log")
         plain_logarithmic(ax.yaxis, (1, 2, 3, 5, 7))
-
-
-def _tones(n_runs: int) -> np.ndarray:
-    """Return colours from dark to light that differ in lightness too, ``(n_runs, 4)``."""
-    from matplotlib import colormaps
-
-    return colormaps["inferno"](np.linspace(0.1, 0.78, n_runs) if n_runs > 1 else np.array([0.1]))

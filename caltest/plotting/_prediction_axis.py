@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation.uncertainty._prediction_distribution import EDGES, LINEAR, LOGIT
-from caltest.plotting._axes import DASHED, DENSITY, LINE, legend_below, literal
+from caltest.plotting._axes import DASHED, DENSITY, LINE, below, legend_below, literal, room
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._description import counted
 
@@ -25,14 +25,16 @@ Array = NDArray[np.float64]
 
 SCALES = ("linear", "logit", "equal-mass")
 _PANEL = 0.62  # inches, so that what is below the axes does not depend on their size, which layouts rely on
+_SMALL = 0.13  # of the height that there is
 _GAP = 0.13
 _END = 0.05  # predictions this close to 0 or 1 are sharp
 _RARE = 0.001
+_PART = 0.3  # a smaller range of predictions is enlarged
 _WIDTHS = {"logit": 0.5, "equal-mass": 0.68}  # inches between labels of ticks
 _CLOSEST = 1e-6  # the logit scale does not tell predictions apart that are closer to 0 or 1
 _DECADES = 10.0 ** -np.arange(6, 0, -1)
 _TICKS = np.concatenate([[0.0], _DECADES, [0.5], 1 - _DECADES[::-1], [1.0]])
-_WORDS = {"linear": "", "logit": " (logit scale)", "equal-mass": " (equal lengths: equal shares of predictions)"}
+_WORDS = {"linear": "", "logit": " (logit scale)", "equal-mass": " (scale of equal shares)"}
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,10 @@ class PredictionAxis:
         ax.set_xlabel(f"predicted probability{_WORDS[self.scale]}")
         if square:
             ax.set_ylabel(f"observed frequency{_WORDS['logit'] if self.scale == 'logit' else ''}")
-            ax.set(ylim=(-0.02, 1.02), box_aspect=1, anchor="N")  # what is left over is below, where the legend is
+            ax.set(box_aspect=1, anchor="N")  # what is left over is below, where the legend is
+            set_linear(ax.yaxis, self.shown)
         if self.scale == "linear":
-            ax.set_xlim(-0.02, 1.02)
+            set_linear(ax.xaxis, self.shown)
             return
         forward, inverse, ticks = self._logit() if self.scale == "logit" else self._equal_mass()
         low, high = self._ends(forward)
@@ -130,35 +133,26 @@ class PredictionAxis:
             return 0.0
         edges = LOGIT if self.scale == "logit" else LINEAR
         start = np.searchsorted(EDGES, edges[:-1])
-        bottom = -_PANEL - _GAP
-        foot = ax.inset_axes((0.0, bottom, 1.0, _PANEL), transform=below(ax), sharex=ax)
+        height = min(_PANEL, _SMALL * room(ax)[2])
+        bottom = -height - _GAP
+        foot = ax.inset_axes((0.0, bottom, 1.0, height), transform=below(ax), sharex=ax)
         top = 0.0
         for (name, share), color in zip(self.densities.items(), colors, strict=False):
-            height = np.add.reduceat(share, start)
-            top = max(top, height.max())
+            column = np.add.reduceat(share, start)
+            top = max(top, column.max())
             if len(self.densities) == 1:
-                foot.bar(edges[:-1], height, width=np.diff(edges), align="edge", color=DENSITY, label=name)
+                foot.bar(edges[:-1], column, width=np.diff(edges), align="edge", color=DENSITY, label=name)
             else:
-                foot.stairs(height, edges, color=color, linewidth=1.1, label=name)
+                foot.stairs(column, edges, color=color, linewidth=1.1, label=name)
         foot.set_ylim(0, 1.15 * top)
         foot.set_yticks([0, top], ["0", f"{100 * top:.0f} %"])
-        foot.tick_params(axis="y", labelsize="small", colors=LINE)
-        foot.set_ylabel("share", color=LINE, fontsize="small")
+        foot.tick_params(axis="y", colors=LINE)
+        foot.set_ylabel("share", color=LINE)
         foot.spines[["top", "right"]].set_visible(False)
         foot.patch.set_visible(False)
         foot.minorticks_off()
         ax.tick_params(axis="x", which="both", labelbottom=False)
         return bottom
-
-
-def below(ax: Axes) -> Any:
-    """Return the transform of shares of the width of the axes, and of inches above their lower edge."""
-    from matplotlib.transforms import ScaledTranslation, blended_transform_factory
-
-    figure: Any = ax.get_figure(root=True)
-    corner: Any = ax.transAxes
-    inches = figure.dpi_scale_trans + ScaledTranslation(0, 0, corner)
-    return blended_transform_factory(ax.transAxes, inches)
 
 
 def finish(
@@ -180,14 +174,13 @@ def finish(
     ax.plot(x, x if square else np.zeros(len(x)), color=LINE, zorder=2, label="calibrated", scalex=False, **DASHED)
     if reach is not None:
         ax.set(ylim=reach, ylabel="observed - predicted")
-    ax.set_title(literal(title), fontsize="medium")
+    ax.set_title(literal(title))
     axis.set(ax, square=square)
     bottom = axis.draw_histogram(ax, colors) if histogram else 0.0
     if bottom:  # the label of the axis is below the panel and the labels of its ticks
         ax.xaxis.set_label_coords(0.5, bottom - 2.0 * float(ax.xaxis.label.get_fontsize()) / 72, transform=below(ax))
     if legend:  # below the axes: bars and bands reach everywhere inside
-        columns = 1 if square and len(axis.densities) > 1 else 2
-        legend_below(ax, bbox_to_anchor=(0.5, bottom), bbox_transform=below(ax), ncols=columns)
+        legend_below(ax, bottom=bottom)
 
 
 def what_is_shown(curves: Iterable[Any]) -> str:
@@ -197,12 +190,22 @@ def what_is_shown(curves: Iterable[Any]) -> str:
     return ", ".join(names)
 
 
+def set_linear(axis: Any, shown: Array) -> None:
+    """Set the ends of a linear axis of probabilities, those of what is shown if it is a small part, and few ticks."""
+    low, high = float(shown.min()), float(shown.max())
+    margin = 0.02
+    if 0 < high - low < _PART:
+        margin = 0.05 * (high - low)
+    else:
+        low, high = 0.0, 1.0
+    axis.axes.locator_params(axis.axis_name, nbins=int(np.clip(_inches(axis.axes) / 0.6, 2, 6)))
+    getattr(axis.axes, f"set_{axis.axis_name}lim")(max(low, 0.0) - margin, min(high, 1.0) + margin)
+
+
 def _inches(ax: Axes) -> float:
-    """Return the width of the axes; with a fixed aspect they are no wider than high."""
-    figure: Any = ax.get_figure(root=True)
-    box = ax.get_position(original=True)
-    width, height = box.width * figure.get_figwidth(), box.height * figure.get_figheight()
-    return 0.85 * float(width if ax.get_box_aspect() is None else min(width, height))
+    """Return the width of the axes, about; with a fixed aspect they are no wider than high."""
+    _, width, height = room(ax)
+    return float(0.8 * width - 0.3 if ax.get_box_aspect() is None else min(0.8 * width - 0.3, height - 1.6))
 
 
 def _suitable(share: Array) -> str:

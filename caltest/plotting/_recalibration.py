@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation import reliability_curve
-from caltest.plotting._axes import BAR, DASHED, LINE, draw_forest, literal, require, save_drawn, several
+from caltest.plotting._axes import BAR, DASHED, LINE, draw_forest, in_one_look, literal, require, save_drawn, several
 from caltest.plotting._reliability import plot_reliability
 from caltest.recalibration import RecalibrationStudy
 from caltest.results._decision import rejects
 from caltest.results._description import percent
-from caltest.results._naming import describe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 _CAPTION = 130
 
 
+@in_one_look
 def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = None) -> NDArray[Any]:
     r"""Plot a recalibration study as three forest plots: noise, miscalibration, and change by each method.
 
@@ -60,7 +60,7 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
     >>> study = caltest.recalibration_study(y_true, models, methods, folds=2, n_resamples=199, rng=0)
     >>> axes = caltest.plotting.plot_recalibration(study)
     >>> [ax.get_xlabel() for ax in axes]
-    ['ECE()', 'l2 error (debiased)', 'squared l2 error, before - after']
+    ['average error in cells', 'l2 error (debiased)', 'squared l2 error, before - after']
     """
     require(study, RecalibrationStudy, "study", "recalibration_study")
     rows = study.rows
@@ -72,7 +72,7 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
     errors = np.array([row.mean_error(0) for row in rows])
     tick: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 13, "markeredgewidth": 3, "color": BAR}
     plain.plot(errors[:, 1], range(len(rows)), **tick)
-    quantity = describe(rows[0].folds[0].errors[0].test_statistic)
+    quantity = rows[0].folds[0].errors[0].test_statistic.words
     draw_forest(plain, errors[:, 0], rejected, names, xlabel=quantity, title="error and noise floor (tick)")
     draw_forest(
         l2,
@@ -99,6 +99,7 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
     return panels
 
 
+@in_one_look
 def plot_before_after(
     study: RecalibrationStudy, recalibrator: str, axes: Sequence[Axes] | None = None, *, model: str | None = None
 ) -> NDArray[Any]:
@@ -150,7 +151,7 @@ def plot_before_after(
     for ax, name in zip(panels.flat, ("before", recalibrator), strict=True):
         prob = study.predict(name, model)[rows]
         plot_reliability(reliability_curve(study.y_true[rows], prob), ax, style="classical")
-        ax.set_title(literal(name if name == "before" else f"after {name}"), fontsize="medium")
+        ax.set_title(literal(name if name == "before" else f"after {name}"))
     return panels
 
 

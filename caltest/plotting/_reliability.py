@@ -5,14 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from caltest.estimation.curves._reliability_curve import ReliabilityCurve
 from caltest.estimation.errors._cell_tests import CellTests
-from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, colors_of, literal, named, save_drawn, single
-from caltest.plotting._prediction_axis import Array, PredictionAxis, finish
+from caltest.plotting._axes import (
+    BAR,
+    FAINT,
+    FEW,
+    FINDING,
+    LINE,
+    MARKERS,
+    MOST_TOGETHER,
+    NAME_WIDTH,
+    POINT,
+    colors_of,
+    in_one_look,
+    in_panels,
+    literal,
+    named,
+    save_drawn,
+    single,
+    small_share,
+)
+from caltest.plotting._prediction_axis import PredictionAxis, finish
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._description import counted, percent
 
@@ -20,46 +38,44 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WORDS = {
-    "consistency": ("observed, inside its bar", "observed, outside its bar"),
-    "confidence": ("observed, its bar contains the diagonal", "observed, its bar misses the diagonal"),
-}
 Ends = tuple[float, float]
+_LEAST, _LARGEST = 14.0, 130.0  # square points, the areas of the points
 _CAPTION = 150  # characters of a line
 _TITLE = 44  # the same of a title, which is as wide as the narrower of two diagrams
 
 
+@in_one_look
 def plot_reliability(
     curve: ReliabilityCurve | Mapping[str, ReliabilityCurve],
-    ax: Axes | None = None,
-    style: str = "deviation",
+    ax: Any = None,
+    style: str = "classical",
     *,
     scale: str | None = None,
     tests: CellTests | Mapping[str, CellTests] | None = None,
     histogram: bool = True,
     legend: bool = True,
     **options: Any,
-) -> Axes:
-    """Plot a reliability diagram with consistency or confidence bars, of one model or of several in the same axes.
+) -> Any:
+    """Plot a reliability diagram with consistency or confidence bars, of one model or of several.
 
-    Points are observed frequencies, filled where the bar is evidence against calibration; bars are the quantiles under
-    calibration, or confidence intervals. The panel below is the distribution of the predictions. If ``tests`` are
-    given, the cells (bins) that they reject are stars. Several models have one colour each, and the legend has their
-    errors with their noise floors.
+    Points are observed frequencies; their area shows the number of observations, and cells (bins) of fewer than 10 are
+    pale. Bars are the quantiles under calibration, or confidence intervals. Cells that ``tests`` reject are filled, in
+    orange if there is one model. The panel below is the distribution of the predictions. Up to four models share the
+    axes and have one colour each, and the legend has their errors with their noise floors; more have a panel each.
 
     Cells with less than 1 % of the observations do not determine the scale of deviations if they would more than
-    treble it: points and bars that reach beyond it end in arrow heads at the edge, large ones instead of stars.
+    treble it: points and bars that reach beyond it end in arrow heads at the edge.
 
     Parameters
     ----------
     curve : ReliabilityCurve or mapping of str to ReliabilityCurve
         From `caltest.reliability_curve`; of several models by their names.
-    ax : matplotlib.axes.Axes, optional
+    ax : matplotlib.axes.Axes or array of them, optional
         Where to draw; new axes by default. Histogram and legend are below the axes: a figure with
-        ``layout="constrained"`` makes room for them.
-    style : {"deviation", "classical"}
-        Frequency minus prediction against prediction, as the paper prefers; or frequency against prediction, with
-        square axes.
+        ``layout="constrained"`` makes room for them. More than four models need axes each.
+    style : {"classical", "deviation"}
+        Frequency against prediction, with square axes; or frequency minus prediction against prediction, as the paper
+        prefers.
     scale : {"linear", "logit", "equal-mass"}, optional
         Scale of the predictions, which the label of the axis names; with the logit scale and square axes that of the
         frequencies too. By default it is chosen from the predictions: logit if more than half of them are below 0.05
@@ -67,19 +83,19 @@ def plot_reliability(
         in one of 20 intervals of equal width; otherwise linear. The logit scale has finite ends, so that 0 and 1 have
         their place.
     tests : CellTests, or mapping of str to CellTests, optional
-        From ``curve.cell_tests()``, of several models by their names: rejected cells become stars.
+        Which cells are rejected, of several models by their names; ``curve.cell_tests()`` by default.
     histogram : bool
         Whether to draw the distribution of the predictions below, of several models as outlines. There is none on the
         equal-mass scale, on which all its columns would be equal.
     legend : bool
         Whether to draw the legend.
     **options
-        Passed to ``matplotlib.axes.Axes.plot`` for the points, such as ``markersize=4``.
+        Passed to ``matplotlib.axes.Axes.scatter`` for the points, such as ``s=16``.
 
     Returns
     -------
-    matplotlib.axes.Axes
-        What was drawn into; the panel of the histogram is its ``child_axes[0]``.
+    matplotlib.axes.Axes or array of them
+        What was drawn into; the panel of a histogram is ``child_axes[0]``.
 
     Raises
     ------
@@ -95,16 +111,23 @@ def plot_reliability(
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> ax = caltest.plotting.plot_reliability(caltest.reliability_curve(y_true, y_prob))
     >>> ax.get_xlabel(), ax.get_ylabel()
-    ('predicted probability (logit scale)', 'observed - predicted')
+    ('predicted probability (logit scale)', 'observed frequency (logit scale)')
     """
-    validate_choice(style, "style", ("deviation", "classical"))
+    validate_choice(style, "style", ("classical", "deviation"))
     curves = named(curve, ReliabilityCurve, "curve", "reliability_curve")
-    stars = _check_tests(tests, curves)
+    found = _check_tests(tests, curves)
+    if len(curves) > MOST_TOGETHER:
+
+        def draw(name: str, panel: Axes) -> Any:
+            look = {"scale": scale, "histogram": histogram, "tests": found.get(name), "legend": False} | options
+            return plot_reliability(curves[name], panel, style, **look)
+
+        return in_panels(draw, list(curves), ax, legend=legend)
     square = style == "classical"
     each, alone = list(curves.values()), len(curves) == 1
     labels = {name: None if alone else _model_label(name, one) for name, one in curves.items()}
     lines = sum(label.count("\n") + 1 for label in labels.values() if label is not None)
-    ax = single(ax, (5.4, 7.0 + 0.2 * lines) if square else (6.4, 5.2 + 0.1 * lines))
+    ax = single(ax, (6.4, 6.6 + 0.1 * lines) if square else (6.4, 5.2 + 0.1 * lines))
     heights = [end for one in each for end in (one.observed, one.bar_lower, one.bar_upper)] if square else []
     axis = PredictionAxis.of(
         scale, {name: one.density for name, one in curves.items()}, [*(one.predicted for one in each), *heights]
@@ -112,23 +135,32 @@ def plot_reliability(
     reach = None if square else _reach(each)
     limits = (-np.inf, np.inf) if reach is None else (0.96 * reach[0], 0.96 * reach[1])
     colors = colors_of(len(each))
-    for (name, one), color in zip(curves.items(), colors, strict=True):
-        base = np.zeros(one.n_cells) if square else one.expected
-        _draw_bars(one, ax, base, limits, color=BAR if alone else color, alone=alone)
-        _draw_points(one, stars.get(name), ax, base, limits, color=color, label=labels[name], options=options)
-    if not alone:
-        _explain(each, ax, stars)
+    panel = _Panel(ax, limits, square, alone, small_share(ax), options)
+    for (name, one), color, marker in zip(curves.items(), colors, MARKERS, strict=False):
+        for chosen, opaque in ((one.count >= FEW, 1.0), (one.count < FEW, FAINT)):
+            if chosen.any():
+                bars = {"color": BAR if alone else color, "alpha": opaque * (1.0 if alone else 0.45)}
+                _draw_bars(one, panel, chosen, bars)
+                _draw_points(one, found.get(name), panel, chosen, {"color": color, "alpha": opaque, "marker": marker})
+        if not alone:
+            ax.plot([], [], color=color, marker=marker, linestyle="none", markersize=6, label=labels[name])
+    _explain(each, ax, list(found.values()), alone=alone)
     finish(axis, ax, colors, _title(each), reach, histogram=histogram, legend=legend)
     return ax
 
 
 def draw_both_styles(figure: Figure, curve: ReliabilityCurve | Mapping[str, ReliabilityCurve]) -> None:
-    """Draw a reliability diagram, of one model or of several, as deviations and as frequencies."""
-    left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
+    """Draw a reliability diagram as frequencies and as deviations; of more than four models a diagram for each."""
     curves: dict[str, ReliabilityCurve] = named(curve, ReliabilityCurve, "curve", "reliability_curve")
-    tests = {name: one.cell_tests() for name, one in curves.items()}
-    plot_reliability(curve, left, tests=tests)
-    plot_reliability(curve, right, style="classical", tests=tests, legend=len(curves) == 1)
+    if len(curves) > MOST_TOGETHER:
+        grid = figure.subplots(-(-len(curves) // 3), 3, squeeze=False).ravel()
+        for unused in grid[len(curves) :]:
+            unused.remove()
+        plot_reliability(curves, grid[: len(curves)])
+        return
+    left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
+    plot_reliability(curve, left)
+    plot_reliability(curve, right, style="deviation", legend=len(curves) == 1)
 
 
 def save_reliability(curve: ReliabilityCurve, path: Path) -> None:
@@ -163,7 +195,7 @@ def _title(curves: Sequence[ReliabilityCurve]) -> str:
 
 
 def _error(curve: ReliabilityCurve) -> str:
-    return f"ECE {curve.error:.3g} (noise floor {curve.noise_floor:.2g})"
+    return f"ECE {curve.error:.3g} (noise floor {round(curve.noise_floor, 12):.2g})"
 
 
 def _model_label(name: str, curve: ReliabilityCurve) -> str:
@@ -190,7 +222,7 @@ def _reach(curves: Sequence[ReliabilityCurve]) -> Ends:
 def _check_tests(tests: Any, curves: Mapping[str, ReliabilityCurve]) -> dict[str, CellTests]:
     """Return the tests of the cells by the name of the model."""
     if tests is None:
-        return {}
+        return {name: one.cell_tests() for name, one in curves.items()}
     given = dict(tests) if isinstance(tests, Mapping) else dict.fromkeys([*curves][:1], tests)
     for name, one in given.items():
         msg = f"`tests` must be the cell_tests(...) of this curve, got {type(one).__name__}."
@@ -206,66 +238,66 @@ def _bars_label(curve: ReliabilityCurve) -> str:
     return f"{percent(curve.confidence_level)} {curve.bars} bars{together}"
 
 
-def _stars_label(tests: CellTests) -> str:
-    return f"rejected: {tests.correction.title()}-adjusted p ≤ {tests.alpha:.4g}"
+def _rejected_label(tests: CellTests) -> str:
+    return f"rejected ({tests.correction.title()}, p ≤ {tests.alpha:.4g})"
 
 
-def _draw_bars(curve: ReliabilityCurve, ax: Axes, base: Array, limits: Ends, *, color: str, alone: bool) -> None:
-    """Draw bars minus ``base``, frequencies or deviations; what is beyond the limits ends in an arrow head."""
-    low, high = curve.bar_lower - base, curve.bar_upper - base
-    width, alpha, label = (5, 0.75, _bars_label(curve)) if alone else (3.5, 0.35, "_bars")
-    look: dict[str, Any] = {"color": color, "zorder": 3}
-    ends = np.clip(low, *limits), np.clip(high, *limits)
-    ax.vlines(curve.predicted, *ends, linewidth=width, alpha=alpha, label=label, **look)
-    look |= {"linestyle": "none", "markersize": 9 if alone else 6, "alpha": 1.0 if alone else 0.6}
+class _Panel(NamedTuple):
+    """Where points and bars are drawn, and how."""
+
+    ax: Axes
+    limits: Ends
+    square: bool
+    alone: bool
+    size: float
+    options: dict[str, Any]
+
+
+def _draw_bars(curve: ReliabilityCurve, panel: _Panel, chosen: Any, look: dict[str, Any]) -> None:
+    """Draw bars of frequencies or deviations; what is beyond the limits ends in an arrow head."""
+    ax, limits, width = panel.ax, panel.limits, panel.size * (5.0 if panel.alone else 3.5)
+    base = 0.0 if panel.square else curve.expected
+    at, low, high = (values[chosen] for values in (curve.predicted, curve.bar_lower - base, curve.bar_upper - base))
+    look = look | {"zorder": 3}
+    ax.vlines(at, np.clip(low, *limits), np.clip(high, *limits), linewidth=width, label="_bars", **look)
+    look |= {"linestyle": "none", "markersize": 9 * panel.size}
     for end, cut, limit, arrow in ((low, low < limits[0], limits[0], "v"), (high, high > limits[1], limits[1], "^")):
         # Caps keep a bar visible that is shorter than a pixel; an arrow head instead says that a bar goes on.
-        ax.plot(curve.predicted[~cut], end[~cut], marker="_", **look)
+        ax.plot(at[~cut], end[~cut], marker="_", **look)
         if cut.any():
-            place = np.full(cut.sum(), limit)
-            ax.plot(curve.predicted[cut], place, marker=arrow, **look | {"markersize": 6, "clip_on": False})
+            ax.plot(at[cut], np.full(cut.sum(), limit), marker=arrow, **look | {"markersize": 6, "clip_on": False})
 
 
 def _draw_points(
-    curve: ReliabilityCurve,
-    tests: CellTests | None,
-    ax: Axes,
-    base: Array,
-    limits: Ends,
-    *,
-    color: str,
-    label: str | None,
-    options: dict[str, Any],
+    curve: ReliabilityCurve, tests: CellTests | None, panel: _Panel, chosen: Any, look: dict[str, Any]
 ) -> None:
-    """Draw frequencies minus ``base``; with a ``label`` of the model they have one entry in the legend."""
-    height, marked = curve.observed - base, np.zeros(curve.n_cells, dtype=bool) if tests is None else tests.rejected
-    hit, miss = _WORDS[curve.bars]
-    kinds = [(curve.outside & ~marked, miss, "o", 5.5, color), (~curve.outside & ~marked, hit, "o", 5.5, "white")]
-    if tests is not None:
-        kinds.insert(0, (marked, _stars_label(tests), "*", 11, color))
-    entry = label
-    for chosen, words, marker, size, face in kinds:
-        if not chosen.any():
-            continue
-        shown = chosen & (height >= limits[0]) & (height <= limits[1])
-        look: dict[str, Any] = {"linestyle": "none", "markersize": size, "color": color, "markerfacecolor": face}
-        look = look | {"zorder": 4} | options
-        own = {"marker": marker, "label": words if label is None else entry}
-        ax.plot(curve.predicted[shown], height[shown], **own | look)
-        entry = None
+    """Draw frequencies or deviations, with areas by the number of observations; rejected cells are filled."""
+    ax, limits, alone = panel.ax, panel.limits, panel.alone
+    height = curve.observed - (0.0 if panel.square else curve.expected)
+    rejected = np.zeros(curve.n_cells, dtype=bool) if tests is None else tests.rejected
+    area = _LEAST + panel.size**2 * (_LARGEST if alone else _LARGEST / 2) * curve.count / curve.count.max()
+    shown = (height >= limits[0]) & (height <= limits[1])
+    for kind, filled in ((chosen & ~rejected, False), (chosen & rejected, True)):
+        color = FINDING if filled and alone else look["color"]
+        drawn, mine = kind & shown, look | {"color": color, "facecolor": color if filled else "white", "zorder": 4}
+        if drawn.any():
+            given = {"s": area[drawn], "linewidths": 1.2, "edgecolors": mine.pop("color")} | mine | panel.options
+            ax.scatter(curve.predicted[drawn], height[drawn], label="_rejected" if filled else "_points", **given)
         for arrow, beyond, edge in (("^", height > limits[1], limits[1]), ("v", height < limits[0], limits[0])):
-            at = curve.predicted[chosen & beyond]
+            at = curve.predicted[kind & beyond]
             if at.size:
-                ax.plot(at, np.full(at.size, edge), **look | {"marker": arrow})
+                ax.plot(at, np.full(at.size, edge), linestyle="none", color=color, marker=arrow, zorder=4)
 
 
-def _explain(curves: Sequence[ReliabilityCurve], ax: Axes, stars: Mapping[str, CellTests]) -> None:
-    """Add to the legend of several models what points and bars mean."""
-    hit, miss = _WORDS[curves[0].bars]
-    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5.5, "color": LINE}
+def _explain(curves: Sequence[ReliabilityCurve], ax: Axes, tests: Sequence[CellTests], *, alone: bool) -> None:
+    """Add to the legend what bars and points mean: only what is there."""
+    color = BAR if alone else LINE
     for label in dict.fromkeys(map(_bars_label, curves)):
-        ax.plot([], [], color=LINE, linewidth=3.5, alpha=0.5, label=label)
-    ax.plot([], [], label=miss, **look)
-    ax.plot([], [], label=hit, **look | {"markerfacecolor": "white"})
-    for label in dict.fromkeys(map(_stars_label, stars.values())):
-        ax.plot([], [], label=label, **look | {"marker": "*", "markersize": 11})
+        ax.plot([], [], color=color, linewidth=4, alpha=1.0 if alone else 0.5, label=label)
+    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 7, "color": POINT if alone else LINE}
+    ax.plot([], [], label="observed (area: count)", **look | {"markerfacecolor": "white"})
+    few = [one.count < FEW for one in curves]
+    if any(some.any() for some in few):
+        ax.plot([], [], label=f"fewer than {FEW} observations", alpha=FAINT, **look | {"markerfacecolor": "white"})
+    for label in dict.fromkeys(_rejected_label(one) for one in tests if one.rejected.any()):
+        ax.plot([], [], label=label, **look | ({"color": FINDING} if alone else {}))

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from caltest.hypothesis_tests._gce_table import gce_name
 from caltest.plotting._axes import (
-    BAR,
+    COLORS,
     LINE,
     POINT,
     add_legend,
     color_of,
+    dress,
+    in_one_look,
     legend_below,
     literal,
     require,
@@ -38,10 +40,11 @@ _LABEL_NOISE_STYLES: dict[str, Any] = {"clean": "-", "noisy": (0, (4, 2))}
 _ALPHA = 0.05
 
 
+@in_one_look
 def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) -> Axes:
     """Plot the rank correlation of any two metrics over the models as a heat map.
 
-    Blue means that two metrics rank the models alike, white that the rankings are unrelated, orange that they are
+    Blue means that two metrics rank the models alike, white that the rankings are unrelated, brown that they are
     opposite; grey means that a metric is the same on all models. Metrics keep their order, which for the 32 of the
     paper is that of its appendix C. The single column on the right is the correlation of each metric with itself over
     numbers of cells (bins).
@@ -78,25 +81,25 @@ def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) ->
     n_metrics = len(agreement.metrics)
     size = max(0.23 * n_metrics, 2.4)
     ax = single(ax, (size + 5, size + 1.1))
-    colours = LinearSegmentedColormap.from_list("agreement", [BAR, "white", _AGREE]).with_extremes(bad=_UNKNOWN)
+    colours = LinearSegmentedColormap.from_list("agreement", [COLORS[5], "white", _AGREE]).with_extremes(bad=_UNKNOWN)
     look: dict[str, Any] = {"cmap": colours, "vmin": -1.0, "vmax": 1.0}
     square = np.arange(n_metrics + 1) - 0.5
     image = ax.pcolormesh(square, square, agreement.correlation, **look)
     beside = np.array([n_metrics + 0.3, n_metrics + 1.3])
     ax.pcolormesh(beside, square, agreement.cells_correlation[:, None], **look)
     labels = [f"{_label(metric)}   {number:2}" for number, metric in enumerate(agreement.metrics)]
-    ax.set_yticks(range(n_metrics), [literal(label) for label in labels], fontsize="small")
+    ax.set_yticks(range(n_metrics), [literal(label) for label in labels])
     numbers = [str(number) for number in range(n_metrics)]
-    ax.set_xticks([*range(n_metrics), beside.mean()], [*numbers, "other cells"], fontsize="small")
+    ax.set_xticks([*range(n_metrics), beside.mean()], [*numbers, "other cells"])
     ax.get_xticklabels()[-1].set_rotation(90)
     ax.set(xlim=(-0.5, beside[1]), ylim=(n_metrics - 0.5, -0.5), aspect="equal")
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.5, aspect=30, pad=0.01)
-    bar.set_label("Spearman's rank correlation", fontsize="small", color=LINE)
-    bar.ax.tick_params(labelsize="small")
+    bar.set_label("Spearman's rank correlation", color=LINE)
+    dress(bar.ax)
     bar.outline.set_visible(False)
-    ax.set_title(f"Rank correlation of {n_metrics} metrics over {len(agreement.models)} models", fontsize="medium")
+    ax.set_title(f"Rank correlation of {n_metrics} metrics over {len(agreement.models)} models")
     return ax
 
 
@@ -113,6 +116,7 @@ def _label(metric: GCE) -> str:
     return (f"{name}:  " if name else "") + " · ".join(parts)
 
 
+@in_one_look
 def plot_approximation(
     study: ApproximationStudy, axes: Sequence[Axes] | None = None, truth: str = "level set"
 ) -> NDArray[Any]:
@@ -172,14 +176,14 @@ def plot_approximation(
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.yaxis.set_major_formatter(ScalarFormatter())
         ax.yaxis.set_minor_formatter(ScalarFormatter())
-        ax.tick_params(which="both", labelsize="small")
         ax.grid(which="both", color="#e6e9ee", linewidth=0.6)
-        ax.set_title(literal(setting), fontsize="medium")
+        ax.set_title(literal(setting))
     panels.flat[0].set_ylabel("95th percentile of the relative error, median over models")
     add_legend(panels, new=new, ncols=4)
     return panels
 
 
+@in_one_look
 def plot_label_noise(study: LabelNoiseStudy, axes: Sequence[Axes] | None = None) -> NDArray[Any]:
     """Plot calibration errors and p-values against the share of random labels.
 
@@ -231,13 +235,13 @@ def plot_label_noise(study: LabelNoiseStudy, axes: Sequence[Axes] | None = None)
         pvalue.plot(rows["share"], rows["pvalue"], **look)
     ratio.axhline(1, color=LINE, linewidth=1, zorder=0)
     pvalue.axhline(_ALPHA, color=LINE, linewidth=1, zorder=0)
-    beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "fontsize": "small", "color": LINE}
+    beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "color": LINE}
     pvalue.annotate(f"{_ALPHA:g} ", (1, 1.1 * _ALPHA), ha="right", **beside)
     clean, noisy = (frame[frame["labels"] == labels].drop_duplicates("share") for labels in ("clean", "noisy"))
     for label, rows, column, color, style in (
         ("accuracy, clean labels", clean, "accuracy", POINT, _LABEL_NOISE_STYLES["clean"]),
         ("accuracy, noisy labels", noisy, "accuracy", POINT, _LABEL_NOISE_STYLES["noisy"]),
-        ("mean confidence", clean, "mean_confidence", BAR, "-"),
+        ("mean confidence", clean, "mean_confidence", color_of(1), "-"),
         ("predictions missed by ECE", clean, "missed", color_of(2), "-"),
     ):
         model.plot(rows["share"], rows[column], label=label, color=color, linestyle=style, linewidth=1.4)

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import math
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation.simplex._simplex_diagram import SimplexDiagram
-from caltest.plotting._axes import BAR, LINE, POINT, legend_below, literal, require, single
+from caltest.plotting._axes import (
+    FAINT,
+    FEW,
+    FINDING,
+    LINE,
+    POINT,
+    dress,
+    in_one_look,
+    legend_below,
+    literal,
+    require,
+    room,
+    single,
+)
 from caltest.predictions.cells._simplex_grid import SimplexGrid
 from caltest.predictions.inputs._validation import validate_level
 from caltest.results._description import counted, percent
@@ -33,11 +46,11 @@ SHADES = ("#edf3f9", "#8fb6dc")
 PALE = "#6c7884"
 
 _MOST_LINES = 3  # of a name at a corner
-_LETTER, _LINE = 0.085, 0.18  # inches
-_WIDE = 60  # letters of two columns of a legend
-_CAPTION = "arrow: from the average prediction to the observed frequencies"
+_LETTER, _LINE, _LEGEND = 0.07, 0.16, 1.0  # inches
+_CAPTION = "arrow: from the average prediction to the frequencies, more opaque with more observations"
 
 
+@in_one_look
 def plot_simplex(
     diagram: SimplexDiagram,
     ax: Axes | None = None,
@@ -49,9 +62,9 @@ def plot_simplex(
     r"""Plot a reliability diagram of three classes as a triangle, of four classes as a tetrahedron.
 
     An arrow leads from the average prediction of each cell (bin), a point, to the frequencies of the outcomes. It is
-    dark where calibration is rejected after the correction for the number of cells, otherwise pale. With three classes
-    cells are coloured by their share of the observations, and white where there are none; with four classes the points
-    are.
+    orange and wide where calibration is rejected after the correction for the number of cells, otherwise pale, and more
+    opaque the more observations the cell has; cells of fewer than 10 have none. With three classes cells are coloured
+    by their share of the observations, and white where there are none; with four classes the points are.
 
     Parameters
     ----------
@@ -94,8 +107,8 @@ def plot_simplex(
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> diagram = caltest.simplex_diagram(y_true, y_prob, lens=caltest.TopK(2), rng=0)
     >>> ax = caltest.plotting.plot_simplex(diagram, ellipses=0.9)
-    >>> ax.get_xlabel()
-    'arrow: from the average prediction to the observed frequencies'
+    >>> ax.get_title()
+    'top 2 and the rest, 10,000 observations'
     """
     require(diagram, SimplexDiagram, "diagram", "simplex_diagram")
     level = _checked_level(ellipses, diagram)
@@ -106,9 +119,13 @@ def plot_simplex(
     else:
         _draw_triangle(diagram, where, level, options)
     if legend:
-        handles, narrow = _handles(diagram, level), _letters(where) < _WIDE
-        options = {"ncols": 1, "borderaxespad": 6.5} if narrow else {}
-        legend_below(where, handles=handles, handler_map=_arrows_in_legend(), **options)
+        entries = {handle.get_label(): handle for handle in _handles(diagram, level)}
+        look: dict[str, Any] = {
+            "handler_map": _arrows_in_legend(),
+            "title": _CAPTION,
+            "borderaxespad": 1.8 if solid else 0.3,
+        }
+        legend_below(where, entries=entries, **look)
     return where
 
 
@@ -118,8 +135,8 @@ def title(diagram: SimplexDiagram, width: int = 60) -> str:
 
 
 def rejected_words(diagram: SimplexDiagram) -> str:
-    """Return what a dark arrow means."""
-    return f"rejected: {diagram.correction.title()}-adjusted p ≤ {diagram.alpha:.4g}"
+    """Return what an orange arrow means."""
+    return f"rejected ({diagram.correction.title()}, p ≤ {diagram.alpha:.4g})"
 
 
 def _checked_level(ellipses: float | None, diagram: SimplexDiagram) -> float | None:
@@ -172,23 +189,45 @@ def _draw_triangle(diagram: SimplexDiagram, ax: Axes, level: float | None, optio
         for mean, covariance in zip(diagram.predicted, diagram.covariance, strict=True):
             ax.add_artist(_ellipse(mean, covariance, level)).set_clip_path(frame)  # not to widen the limits
     look: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "zorder": 5} | options
-    for chosen, colour, width, face in _kinds(diagram):
-        start, step = diagram.predicted[chosen] @ TRIANGLE, diagram.arrow[chosen] @ TRIANGLE
-        ax.plot(*start.T, linestyle="none", marker="o", markersize=3, color=colour, markerfacecolor=face, zorder=5)
-        if chosen.any():
-            drawn: dict[str, Any] = {"color": colour, "width": width} | look
+    for kind in _kinds(diagram):
+        start, step = diagram.predicted[kind.chosen] @ TRIANGLE, diagram.arrow[kind.chosen] @ TRIANGLE
+        point: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 3, "markerfacecolor": "white"}
+        ax.plot(*start.T, color=kind.colour, zorder=4, alpha=1.0 if kind.width else 2 * FAINT, **point)
+        if kind.chosen.any() and kind.width:
+            drawn: dict[str, Any] = {"color": _by_count(diagram, kind), "width": kind.width} | look
             ax.quiver(*start.T, *step.T, **drawn)
     _name_corners(diagram, ax)
     ax.set(xticks=[], yticks=[])
     ax.set_aspect("equal", anchor="S")  # what stands below them has room where the axes are not as tall as they could
     ax.spines[:].set_visible(False)
-    ax.set_xlabel("\n".join(wrap(_CAPTION, _letters(ax))), fontsize="small")
-    _add_scale(cells, ax.inset_axes((0.93, 0.48, 0.03, 0.34)))
+    _add_scale(cells, ax.inset_axes((0.97, 0.24, 0.03, 0.32)))
 
 
-def _kinds(diagram: SimplexDiagram) -> list[tuple[NDArray[np.bool_], str, float, str]]:
-    """Return which arrows are pale and which are dark, with colour, width and the face of the point; dark ones last."""
-    return [(~diagram.rejected, PALE, 0.004, "white"), (diagram.rejected, POINT, 0.008, POINT)]
+class _Kind(NamedTuple):
+    """Cells that look alike: which, their colour, the width of their arrows, and what the legend calls them."""
+
+    chosen: NDArray[np.bool_]
+    colour: str
+    width: float
+    words: str
+
+
+def _kinds(diagram: SimplexDiagram) -> list[_Kind]:
+    """Return the kinds of cells; those of few observations have no arrows, and the rejected ones come last."""
+    few, rejected = diagram.count < FEW, diagram.rejected
+    return [
+        _Kind(few, PALE, 0.0, f"fewer than {FEW} observations"),
+        _Kind(~few & ~rejected, PALE, 0.005, "not rejected"),
+        _Kind(~few & rejected, FINDING, 0.012, rejected_words(diagram)),
+    ]
+
+
+def _by_count(diagram: SimplexDiagram, kind: _Kind) -> list[Any]:
+    """Return the colours of arrows, more opaque the more observations there are."""
+    from matplotlib.colors import to_rgba
+
+    share = np.sqrt(diagram.count[kind.chosen] / diagram.count.max())
+    return [to_rgba(kind.colour, FAINT + (1 - FAINT) * each) for each in share]
 
 
 def _ellipse(mean: NDArray[np.float64], covariance: NDArray[np.float64], level: float) -> Any:
@@ -198,36 +237,34 @@ def _ellipse(mean: NDArray[np.float64], covariance: NDArray[np.float64], level: 
     radius = np.sqrt(-2 * math.log(1 - level) * np.clip(size, 0.0, None))
     angle = math.degrees(math.atan2(axes[1, 1], axes[0, 1]))
     at = mean @ TRIANGLE
-    return Ellipse((at[0], at[1]), 2 * radius[1], 2 * radius[0], angle=angle, fill=False, edgecolor=BAR, zorder=4)
+    return Ellipse((at[0], at[1]), 2 * radius[1], 2 * radius[0], angle=angle, fill=False, edgecolor=POINT, zorder=4)
 
 
-def _letters(ax: Axes) -> int:
-    """Return how many small letters are as wide as axes."""
-    return max(20, int(_inches(ax) / (0.75 * _LETTER)))
-
-
-def _inches(ax: Axes) -> float:
-    """Return how wide a triangle is in axes, about: layout and legend take some of it."""
-    figure: Any = ax.get_figure(root=True)
-    box = ax.get_window_extent()
-    return float(min(0.9 * box.width, box.height)) / figure.dpi
+def _letters(ax: Axes, share: float = 0.8) -> int:
+    """Return how many letters are as wide as a share of the room of axes."""
+    return max(8, int(share * room(ax)[1] / _LETTER))
 
 
 def _name_corners(diagram: SimplexDiagram, ax: Axes) -> None:
-    """Write the names of the outcomes at the corners; those at the bottom are wrapped so that they do not overlap."""
-    inches = _inches(ax)
-    half = max(8, int(0.42 * inches / _LETTER))
-    shown = [lines(name, width) for name, width in zip(diagram.outcomes, (half, half, int(1.4 * half)), strict=True)]
-    corners = (-0.05, -0.03, "left", "top"), (1.05, -0.03, "right", "top"), (0.5, 0.89, "center", "bottom")
-    for text, (x, y, across, up) in zip(shown, corners, strict=True):
-        ax.text(x, y, literal(text), ha=across, va=up, fontsize="medium")
-    line = _LINE * 1.2 / inches
+    """Write the names of the outcomes at the corners; long ones at the bottom go outwards from the middle."""
+    _, width, height = room(ax)
+    half = _letters(ax, 0.42)
+    shown = [
+        lines(name, letters) for name, letters in zip(diagram.outcomes, (half, half, int(1.4 * half)), strict=True)
+    ]
     heading = title(diagram, _letters(ax))
-    ax.set_title(literal(heading), y=1.0, pad=0, va="top", fontsize="medium")  # inside: layouts forget what is above
-    below, above = (
-        line * (1 + max(text.count("\n") for text in texts)) for texts in (shown[:2], [shown[2] + "\n\n" + heading])
-    )
-    ax.set(xlim=(-0.06, 1.06), ylim=(-0.03 - below, 0.89 + above))
+    counts = [text.count("\n") + 1 for text in (*shown, heading)]
+    below, above = max(counts[:2]), counts[2] + counts[3] + 0.5
+    # What legend, names and title leave of the height is that of the triangle.
+    side = float(np.clip((height - _LEGEND - _LINE * (below + above)) / 0.92, 0.5, 0.9 * width))
+    is_long = [max(map(len, text.split("\n"))) * _LETTER > 0.5 * side for text in shown[:2]]
+    ends = [(0.49, "right") if is_long[0] else (-0.05, "left"), (0.51, "left") if is_long[1] else (1.05, "right")]
+    for text, (x, across), y, up in zip(
+        shown, [*ends, (0.5, "center")], (-0.03, -0.03, 0.89), ("top", "top", "bottom"), strict=True
+    ):
+        ax.text(x, y, literal(text), ha=across, va=up)
+    ax.set_title(literal(heading), y=1.0, pad=0, va="top")  # inside: layouts forget what is above
+    ax.set(xlim=(-0.06, 1.06), ylim=(-0.03 - below * _LINE / side, 0.89 + above * _LINE / side))
 
 
 def lines(name: str, width: int) -> str:
@@ -248,9 +285,10 @@ def _add_scale(shares: Any, place: Axes) -> None:
     low, high = shares.get_array().min(), shares.get_array().max()
     bar.set_ticks([low, math.sqrt(low * high), high] if high > 10 * low else [0, high / 2, high])
     bar.ax.minorticks_off()
-    bar.ax.tick_params(labelsize="small", colors=LINE)
+    bar.ax.tick_params(colors=LINE)
+    dress(bar.ax)
     bar.outline.set_visible(False)
-    bar.ax.set_title("share", fontsize="small", color=LINE)
+    bar.ax.set_title("share", color=LINE)
 
 
 def _draw_tetrahedron(diagram: SimplexDiagram, ax: Any, options: dict[str, Any]) -> None:
@@ -261,21 +299,19 @@ def _draw_tetrahedron(diagram: SimplexDiagram, ax: Any, options: dict[str, Any])
     start, step = diagram.predicted @ TETRAHEDRON, diagram.arrow @ TETRAHEDRON
     points = ax.scatter(*start.T, c=diagram.share, cmap=colours, norm=scale, s=45, edgecolors=LINE, linewidths=0.5)
     points.set(depthshade=False, label="_cells")
-    for chosen, colour, width, _ in _kinds(diagram):
-        look = {"color": colour, "linewidth": 250 * width, "arrow_length_ratio": 0.25, "zorder": 5} | options
-        if chosen.any():
-            ax.quiver(*start[chosen].T, *step[chosen].T, **look)
+    for kind in _kinds(diagram):
+        look = {"color": kind.colour, "linewidth": 250 * kind.width, "arrow_length_ratio": 0.25, "zorder": 5} | options
+        if kind.chosen.any() and kind.width:
+            ax.quiver(*start[kind.chosen].T, *step[kind.chosen].T, **look)
     middle = TETRAHEDRON.mean(axis=0)
     for name, corner in zip(diagram.outcomes, TETRAHEDRON, strict=True):
         place = corner + 0.13 * (corner - middle)
-        ax.text(*place, literal(lines(name, 16)), ha="center", va="center", fontsize="medium")
+        ax.text(*place, literal(lines(name, 16)), ha="center", va="center")
     ax.set_axis_off()
     ax.set_box_aspect((1, 0.75**0.5, (2 / 3) ** 0.5), zoom=1.1)
     ax.set(xlim=(0, 1), ylim=(0, 0.75**0.5), zlim=(0, (2 / 3) ** 0.5))
     ax.view_init(elev=18, azim=-65)
-    ax.set_xlabel(_CAPTION)  # for those who read it; it is not drawn without an axis
-    ax.set_title(literal(title(diagram, _letters(ax))), fontsize="medium")
-    ax.text2D(0.5, -0.03, _CAPTION, transform=ax.transAxes, ha="center", va="top", fontsize="small")
+    ax.set_title(literal(title(diagram, _letters(ax))))
     _add_scale(points, ax.inset_axes((0.97, 0.5, 0.03, 0.36)))
 
 
@@ -284,18 +320,20 @@ def _handles(diagram: SimplexDiagram, level: float | None) -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import FancyArrow, Patch
 
-    words = {PALE: "not rejected", POINT: rejected_words(diagram)}
     handles: list[Any] = []
-    for chosen, colour, width, _ in reversed(_kinds(diagram)):
-        if chosen.any():
-            label = f"{words[colour]} ({int(chosen.sum())} of {diagram.n_cells} cells)"
-            handles.append(FancyArrow(0, 0, 1, 0, color=colour, width=100 * width, label=label))
+    for kind in reversed(_kinds(diagram)):
+        label = f"{kind.words} ({int(kind.chosen.sum())} of {diagram.n_cells} cells)"
+        if kind.chosen.any() and kind.width:
+            handles.append(FancyArrow(0, 0, 1, 0, color=kind.colour, width=100 * kind.width, label=label))
+        elif kind.chosen.any():
+            point: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4, "markerfacecolor": "white"}
+            handles.append(Line2D([], [], color=PALE, alpha=FAINT, label=label, **point))
     ring: dict[str, Any] = {"linestyle": "none", "marker": "o"}
     tail = ring | {"markersize": 4, "color": LINE, "markerfacecolor": "white"}
     handles.append(Line2D([], [], label="average prediction of a cell (bin)", **tail))
     if level is not None:
         label = f"{percent(level)} of the frequencies if calibrated"
-        handles.append(Line2D([], [], label=label, **ring | {"markersize": 9, "color": BAR, "fillstyle": "none"}))
+        handles.append(Line2D([], [], label=label, **ring | {"markersize": 9, "color": POINT, "fillstyle": "none"}))
     grid = diagram.partition
     if diagram.n_outcomes == 3 and isinstance(grid, SimplexGrid) and diagram.n_cells < grid.n**2:
         handles.append(Patch(facecolor="white", edgecolor="#d0d6dc", label="no observations"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caltest.estimation.simplex._simplex_diagram import SimplexDiagram
-from caltest.plotting._axes import LINE, POINT, require
+from caltest.plotting._axes import FEW, FINDING, LINE, require
 from caltest.plotting._simplex import PALE, SHADES, TETRAHEDRON, TRIANGLE, rejected_words, title
 from caltest.results._decision import show_pvalue
 from caltest.results._description import counted
@@ -77,9 +77,10 @@ def plot_simplex_interactive(diagram: SimplexDiagram, figure: Figure | None = No
     where = place + 0.06 * (place - place.mean(axis=0))
     shown.add_trace(scatter(**at(where), mode="text", text=names, name="outcomes", **quiet))
     start, end = diagram.predicted @ place, diagram.observed @ place
+    full = diagram.count >= FEW
     for chosen, colour, width, words in (
-        (~diagram.rejected, PALE, 2, "not rejected"),
-        (diagram.rejected, POINT, 5, rejected_words(diagram)),
+        (full & ~diagram.rejected, PALE, 2, "not rejected"),
+        (full & diagram.rejected, FINDING, 5, rejected_words(diagram)),
     ):
         if not chosen.any():
             continue

@@ -10,7 +10,18 @@ import numpy as np
 
 from caltest.estimation.curves._smooth_reliability_curve import SmoothReliabilityCurve
 from caltest.estimation.uncertainty._prediction_distribution import EDGES
-from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, colors_of, literal, named, single
+from caltest.plotting._axes import (
+    COLORS,
+    LINE,
+    MOST_TOGETHER,
+    NAME_WIDTH,
+    colors_of,
+    in_one_look,
+    in_panels,
+    literal,
+    named,
+    single,
+)
 from caltest.plotting._prediction_axis import PredictionAxis, finish, what_is_shown
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._description import percent
@@ -19,34 +30,36 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@in_one_look
 def plot_smooth_reliability(
     curve: SmoothReliabilityCurve | Mapping[str, SmoothReliabilityCurve],
-    ax: Axes | None = None,
-    style: str = "deviation",
+    ax: Any = None,
+    style: str = "classical",
     *,
     scale: str | None = None,
     histogram: bool = True,
     legend: bool = True,
     **options: Any,
-) -> Axes:
-    """Plot a smooth reliability curve with its two bands, or those of several models in the same axes.
+) -> Any:
+    """Plot a smooth reliability curve with its two bands, or those of several models.
 
-    The line is the smoothed frequency, interrupted where there are no predictions, with its confidence band in colour.
-    The broken line is the median of the curves of resampled observations (Posocco and Bonnefoy 2021, figure 1). The
-    grey band around "calibrated" is where the line would lie if the model were calibrated. Bands
-    from 0 to 1 are not drawn. Several models have one colour each: that of the line, of its confidence band, and of the
-    two thin lines between which the line of a calibrated model lies. The panel below is the smoothed distribution of
-    the predictions. Points with less than 1 % of the largest density do not determine the scale of deviations.
+    The line is the smoothed frequency, interrupted where there are no predictions or no bands, with its confidence
+    band. The broken line is the median of the curves of resampled observations (Posocco and Bonnefoy 2021, figure 1).
+    The grey band around "calibrated" is where the line would lie if the model were calibrated. Bands from 0 to 1 are
+    not drawn. Up to four models share the axes and have one colour each: that of the line, of its confidence band, and
+    of the two thin lines between which the line of a calibrated model lies; more have a panel each. The panel below is
+    the smoothed distribution of the predictions. Points with less than 1 % of the largest density do not determine the
+    scale of deviations.
 
     Parameters
     ----------
     curve : SmoothReliabilityCurve or mapping of str to SmoothReliabilityCurve
         From `caltest.smooth_reliability_curve`; of several models by their names.
-    ax : matplotlib.axes.Axes, optional
+    ax : matplotlib.axes.Axes or array of them, optional
         Where to draw; new axes by default. Histogram and legend are below the axes: a figure with
         ``layout="constrained"`` makes room for them.
-    style : {"deviation", "classical"}
-        Frequency minus what it is compared with, against prediction; or frequency against prediction, with square axes.
+    style : {"classical", "deviation"}
+        Frequency against prediction, with square axes; or frequency minus prediction, against prediction.
     scale : {"linear", "logit", "equal-mass"}, optional
         Scale of the predictions, by default "linear": the bandwidth is the same along it.
     histogram : bool
@@ -58,7 +71,7 @@ def plot_smooth_reliability(
 
     Returns
     -------
-    matplotlib.axes.Axes
+    matplotlib.axes.Axes or array of them
         What was drawn into.
 
     Raises
@@ -75,12 +88,19 @@ def plot_smooth_reliability(
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> ax = caltest.plotting.plot_smooth_reliability(caltest.smooth_reliability_curve(y_true, y_prob, rng=0))
     >>> ax.get_ylabel()
-    'observed - predicted'
+    'observed frequency'
     """
-    validate_choice(style, "style", ("deviation", "classical"))
+    validate_choice(style, "style", ("classical", "deviation"))
     curves = named(curve, SmoothReliabilityCurve, "curve", "smooth_reliability_curve")
+    if len(curves) > MOST_TOGETHER:
+
+        def draw(name: str, panel: Axes) -> Any:
+            look = {"scale": scale, "histogram": histogram, "legend": False} | options
+            return plot_smooth_reliability(curves[name], panel, style, **look)
+
+        return in_panels(draw, list(curves), ax, legend=legend)
     square = style == "classical"
-    ax = single(ax, (5.4, 6.6 if len(curves) == 1 else 7.4) if square else (6.4, 5.2))
+    ax = single(ax, (6.4, 6.6 if len(curves) == 1 else 7.0) if square else (6.4, 5.2))
     each, alone = list(curves.values()), len(curves) == 1
     densities = {name: _shares(one) for name, one in curves.items()}
     heights = [one.observed for one in each] if square else []
@@ -107,7 +127,10 @@ def _draw(
     bands = np.array([curve.calibrated_lower, curve.calibrated_upper, curve.confidence_lower, curve.confidence_upper])
     for low, high in (bands[:2], bands[2:]):
         low[high - low >= 1] = np.nan
-    ends = [*bands, curve.observed]
+    observed, bootstrap_median = (
+        np.where(np.isnan(bands[2]), np.nan, y) for y in (curve.observed, curve.bootstrap_median)
+    )
+    ends = [*bands, observed]
     point, calibrated_lower, calibrated_upper, low, high, line = _broken(curve.point, *(end - base for end in ends))
     look: dict[str, Any] = {"linewidth": 1.5, "zorder": 4, "color": color}
     alone = label is None
@@ -115,7 +138,7 @@ def _draw(
         null, own = _band_labels(curve)
         grey: dict[str, Any] = {"color": LINE, "alpha": 0.3, "linewidth": 0, "zorder": 2}
         ax.fill_between(point, calibrated_lower, calibrated_upper, label=null, **grey)
-        ax.fill_between(point, low, high, color=BAR, alpha=0.4, linewidth=0, zorder=3, label=own)
+        ax.fill_between(point, low, high, color=COLORS[1], alpha=0.35, linewidth=0, zorder=3, label=own)
         label = f"observed, bandwidth {curve.bandwidth:.3g}"
     else:
         for end in (calibrated_lower, calibrated_upper):
@@ -123,9 +146,9 @@ def _draw(
         ax.fill_between(point, low, high, color=color, alpha=0.2, linewidth=0, zorder=3)
     ax.plot(point, line, **look | {"label": label} | options)
     if alone:
-        (median,) = _broken(curve.point, curve.bootstrap_median - base)[1:]
+        (median,) = _broken(curve.point, bootstrap_median - base)[1:]
         name = "median of the bootstrap curves"
-        ax.plot(point, median, color=BAR, linewidth=1.1, linestyle=(0, (2, 1.5)), zorder=5, label=name)
+        ax.plot(point, median, color=COLORS[1], linewidth=1.1, linestyle=(0, (2, 1.5)), zorder=5, label=name)
     full = curve.density >= 0.01 * curve.density.max()
     return float(np.nanmax(np.abs([end - curve.point for end in ends])[:, full], initial=0.0))
 

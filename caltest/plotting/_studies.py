@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.plotting._axes import (
-    BAR,
     COLORS,
     DASHED,
     DENSITY,
     LINE,
+    MARKERS,
     POINT,
+    TEXT,
     add_legend,
+    in_one_look,
     label_first,
     literal,
     require,
@@ -34,12 +36,12 @@ from caltest.simulation.studies._size import RejectionStudy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _TITLE, _REJECTION_TITLE = 30, 44  # characters of a line
 _SPREAD = 0.012  # of the width between tests
-_PER_INCH = 11  # characters of the title of the figure
+_PER_INCH = 13  # characters of the title of the figure
 
 
+@in_one_look
 def plot_bias_study(
     study: BiasStudy,
     axes: Sequence[Axes] | None = None,
@@ -101,14 +103,14 @@ def plot_bias_study(
     for ax, (panel, group) in zip(panels.flat, groups, strict=True):
         _draw_boxes(ax, group, by)
         title = literal(fill(str(panel), _TITLE)) if by == "n_samples" else f"{panel:,} observations"
-        ax.set_title(title, fontsize="small")
+        ax.set_title(title)
         ax.set_xlabel("observations" if by == "n_samples" else "cells")
         label_first(ax, "estimate")
     if axes is None:
         title = f"{frame['model'].iloc[0]} through {frame['lens'].iloc[0]}"
         line = " (line: true value)" if frame["truth"].notna().any() else ""
         figure = panels[0].figure
-        figure.suptitle(literal(fill(title + line, int(_PER_INCH * figure.get_figwidth()))), fontsize="medium")
+        figure.suptitle(literal(fill(title + line, int(_PER_INCH * figure.get_figwidth()))), fontsize=TEXT)
     return panels
 
 
@@ -131,12 +133,13 @@ def _draw_boxes(ax: Any, group: Any, by: str) -> None:
     )
     truth = group["truth"].to_numpy()
     if np.isfinite(truth).all():
-        ax.hlines(truth, place - 0.5, place + 0.5, color=BAR, linewidth=1.5, zorder=3)
-    ax.set_xticks(place, [f"{int(value):,}" for value in group[by]], fontsize="small")
-    ax.tick_params(axis="x", rotation=45)
+        ax.hlines(truth, place - 0.5, place + 0.5, color=COLORS[1], linewidth=1.5, zorder=3)
+    ax.set_xticks(place, [f"{int(value):,}" for value in group[by]])
+    ax.tick_params(axis="x", rotation=90)
     ax.set_xlim(-0.6, len(group) - 0.4)
 
 
+@in_one_look
 def plot_size_study(
     study: RejectionStudy, axes: Sequence[Axes] | None = None, *, level: float | None = None
 ) -> NDArray[Any]:
@@ -184,7 +187,7 @@ def plot_size_study(
     panels = wrapped(axes, len(groups), 3, (4.0, 3.0), 1.2)
     for ax, (names, group) in zip(panels.flat, groups, strict=True):
         _draw_sizes(ax, group, chosen, looks)
-        ax.set_title(literal(fill(", ".join(names), _REJECTION_TITLE)), fontsize="small")
+        ax.set_title(literal(fill(", ".join(names), _REJECTION_TITLE)))
         ax.set_xlabel("observations")
         label_first(ax, "rejection rate")
         ax.set_ylim(bottom=0)
@@ -192,6 +195,7 @@ def plot_size_study(
     return panels
 
 
+@in_one_look
 def plot_power_study(
     study: PowerStudy, axes: Sequence[Axes] | None = None, *, lens: str | None = None, level: float | None = None
 ) -> NDArray[Any]:
@@ -245,7 +249,7 @@ def plot_power_study(
     for row, (name, frame) in zip(panels, groups, strict=True):
         for ax, n in zip(row, sizes, strict=True):
             _draw_curves(ax, frame[frame["n_samples"] == n], chosen, looks)
-            ax.set_title(literal(f"{fill(name, _REJECTION_TITLE)}\n{n:,} observations"), fontsize="small")
+            ax.set_title(literal(f"{fill(name, _REJECTION_TITLE)}\n{n:,} observations"))
             ax.set_xlabel("amount")
         row[0].set_ylabel("rejection rate")
     add_legend(panels, new=axes is None)

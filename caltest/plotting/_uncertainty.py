@@ -10,7 +10,18 @@ import numpy as np
 from caltest.estimation.uncertainty._prediction_distribution import WORDS, PredictionDistribution
 from caltest.estimation.uncertainty._rejection_curve import RejectionCurve
 from caltest.estimation.uncertainty._shift_curve import ShiftCurve
-from caltest.plotting._axes import LINE, POINT, color_of, legend_below, literal, require, single
+from caltest.plotting._axes import (
+    LINE,
+    POINT,
+    color_of,
+    dress,
+    in_one_look,
+    legend_below,
+    literal,
+    require,
+    room,
+    single,
+)
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._description import counted, percent
 
@@ -22,7 +33,8 @@ _WIDEST = 40  # characters of a line of the legend
 _AGAINST = {"rejected": "share of the predictions that is rejected", "threshold": "threshold of the uncertainty"}
 _PALE: dict[str, Any] = {"alpha": 0.15, "linewidth": 0, "zorder": 1}
 _MOST_NAMED = 30  # rows that have a label
-_MOST_WRITTEN = 20  # rows and columns whose shares are written into their cells
+_MOST_WRITTEN = 20  # rows whose shares are written into their cells
+_CELL, _BESIDE = 0.24, 2.0  # inches: width of a cell with a number, and of what stands beside the cells
 _LONGEST = 24  # characters of a label
 
 
@@ -33,12 +45,13 @@ def curve_looks(curves: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
     looks = []
     for model, measure in curves:
         # A single model has a colour for each measure.
-        number = models.index(model) if len(models) > 1 else (0, 2)[measures.index(measure)]
+        number = models.index(model) if len(models) > 1 else (0, 1)[measures.index(measure)]
         label = ", ".join(filter(None, (model, WORDS[measure])))
         looks.append({"color": color_of(number), "linestyle": _DASHES[measure], "label": fill(label, _WIDEST)})
     return looks
 
 
+@in_one_look
 def plot_rejection_curve(
     curve: RejectionCurve,
     ax: Axes | None = None,
@@ -106,7 +119,7 @@ def plot_rejection_curve(
     ax.fill_between([], [], [], color=ax.get_lines()[0].get_color(), alpha=0.15, label=f"{level} interval, pointwise")
     highest = min(1.05 * max(top, 0.01), 1.0)
     ax.set(xlabel=_AGAINST[against], ylabel="error rate of what is kept", ylim=(0.0, highest))
-    ax.set_title(counted(curve.n_samples, ","), fontsize="medium")
+    ax.set_title(counted(curve.n_samples, ","))
     right = ax.secondary_yaxis("right", functions=(_complement, _complement))
     right.set_ylabel("accuracy of what is kept")
     if legend:
@@ -118,6 +131,7 @@ def _complement(share: Any) -> Any:
     return 1.0 - share
 
 
+@in_one_look
 def plot_shift_curve(curve: ShiftCurve, ax: Axes | None = None, *, legend: bool = True, **options: Any) -> Axes:
     """Plot the mean uncertainty of batches against their share of foreign data.
 
@@ -165,12 +179,13 @@ def plot_shift_curve(curve: ShiftCurve, ax: Axes | None = None, *, legend: bool 
     words = f"{level} of batches of {curve.batch_size}"
     ax.fill_between([], [], [], color=ax.get_lines()[0].get_color(), alpha=0.15, label=words)
     ax.set(xlabel="share of foreign data", ylabel="mean uncertainty of a batch", ylim=(0.0, None))
-    ax.set_title(f"{curve.n_home:,} predictions at home, {curve.n_foreign:,} foreign", fontsize="medium")
+    ax.set_title(f"{curve.n_home:,} predictions at home, {curve.n_foreign:,} foreign")
     if legend:
         legend_below(ax)
     return ax
 
 
+@in_one_look
 def plot_prediction_distribution(
     distribution: PredictionDistribution, ax: Axes | None = None, *, legend: bool = True, **options: Any
 ) -> Axes:
@@ -228,18 +243,19 @@ def plot_prediction_distribution(
     else:
         ax.set_yticks([0.5, 1.5, rows - 0.5], ["confidence", "", f"last of {rows - 2} classes"])
     ax.tick_params(axis="y", length=0)
-    if rows <= _MOST_WRITTEN and columns <= _MOST_WRITTEN:
+    wide = (room(ax)[1] - _BESIDE) / columns
+    if rows <= _MOST_WRITTEN and wide >= _CELL:
         middle = (distribution.edges[:-1] + distribution.edges[1:]) / 2
         for row, column in zip(*np.nonzero(distribution.count), strict=True):
             value = share[row, column]
             dark = np.log(value) > 0.4 * np.log(lowest)
             text = f"{100 * value:.0f}" if value >= 0.095 else f"{100 * value:.1f}" if value >= 0.00095 else "·"
             ink = "white" if dark else POINT
-            ax.text(middle[column], row + 0.5, text, ha="center", va="center", fontsize=8, color=ink)
+            ax.text(middle[column], row + 0.5, text, ha="center", va="center", color=ink)
     ax.set_xlabel("predicted probability, or normalised entropy")
-    ax.set_title(f"share of {counted(distribution.n_samples, ',')} in each cell (bin), %", fontsize="medium")
+    ax.set_title(f"share of {counted(distribution.n_samples, ',')} in each cell (bin), %")
     if legend:
         bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02, aspect=25)
-        bar.set_label("share of the predictions", fontsize="small", color=LINE)
-        bar.ax.tick_params(labelsize="small", colors=LINE)
+        bar.set_label("share of the predictions", color=LINE)
+        dress(bar.ax)
     return ax

@@ -13,23 +13,25 @@ class Picture:
 
     Parameters
     ----------
-    name : str or None
-        The function that draws; None in a subclass of which there is no picture, which has no ``plot``.
+    name : str
+        The function that draws.
+    known : callable, optional
+        Whether there is a picture of a result; one of which there is none, such as that of all folds, has no ``plot``.
     """
 
     find: ClassVar[Callable[[str], Callable[..., Any]]]
     """Returns the function of a name. `caltest` sets it: pictures stand above results, and are loaded when drawn."""
 
-    def __init__(self, name: str | None) -> None:
-        self.name = name
+    def __init__(self, name: str, known: Callable[[Any], bool] | None = None) -> None:
+        self.name, self.known = name, known
 
     def __get__(self, result: Any, kind: type | None = None) -> Any:
         """Return the method of a result."""
-        if self.name is None:
-            msg = f"there is no picture of {(kind or type(result)).__name__}."
-            raise AttributeError(msg)
         if result is None:
             return self
+        if self.known is not None and not self.known(result):
+            msg = f"there is no picture of this {type(result).__name__}."
+            raise AttributeError(msg)
         name = self.name
 
         def plot(ax: Any = None, **options: Any) -> Any:

@@ -53,9 +53,14 @@ class ComponentResult(Result):
     null: Distribution = field(repr=False)
     derived: Mapping[str, Any] = field(default_factory=dict)
 
-    plot = Picture("plot_null_distribution")
+    plot = Picture("plot_null_distribution", known=lambda result: result._is_drawn)
     _derived: ClassVar[tuple[str, ...]] = ("noise_floor", "noise_interval")
     _left_out: ClassVar[frozenset[str]] = frozenset({"null"})
+
+    @property
+    def _is_drawn(self) -> bool:
+        """Whether there is a null distribution to draw."""
+        return self.null is not None
 
     @property
     def null_distribution(self) -> NDArray[np.float64] | None:
@@ -208,6 +213,10 @@ class TestResult(Decision, ComponentResult):
     def folds(self) -> tuple[TestResult, ...]:
         """The test of each fold; empty without folds."""
         return self.components if self.fold_names else ()  # type: ignore[return-value]
+
+    @property
+    def _is_drawn(self) -> bool:
+        return not self.fold_names and all(part.null is not None for part in self.components)
 
     @property
     def n_resamples(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
@@ -35,6 +35,16 @@ class Combination(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Raise ValueError: the engine evaluates the components."""
         raise _no_estimate(self)
+
+
+def quantities(statistics: Iterable[Statistic]) -> tuple[str, ...]:
+    """Return what axes call statistics: their words, with the code behind them where words are the same."""
+    given = list(statistics)
+    words = [one.words for one in given]
+    return tuple(
+        word if words.count(word) == 1 or word == str(one) else f"{word}: {one.brief}"
+        for word, one in zip(words, given, strict=True)
+    )
 
 
 def in_batches(evaluate: Callable[[NDArray[Any]], Floats], replicates: NDArray[Any], size: int) -> Floats:

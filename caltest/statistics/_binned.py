@@ -147,6 +147,8 @@ class ECE(Binned):
     0.003
     """
 
+    words = "average error in cells"
+
     @property
     def target(self) -> Distance:
         """The distance that is averaged."""
@@ -206,6 +208,8 @@ class MCE(Binned):
     >>> round(caltest.calibration_error([0, 1, 1, 1], [0.25, 0.25, 0.875, 1.0], statistic=mce), 6)
     0.25
     """
+
+    words = "largest error of a cell"
 
     def reduce(self, sums: CellSums) -> Floats:
         """Return the largest distance of an occupied cell."""
@@ -391,6 +395,8 @@ class MonotonicSweepECE(Statistic):
     >>> round(caltest.calibration_error(y_true, y_prob, lens=caltest.Confidence(), statistic=sweep), 4)
     0.0397
     """
+
+    words = "average error in monotonic cells"
 
     norm: str = parameter("l1", one_of("l1", "l2"))
 

@@ -71,6 +71,8 @@ class ConfidenceECE(Statistic):
     0.03978
     """
 
+    words = "average error of the confidence"
+
     n_cells: int = parameter(15, _validate_odd)
 
     measures_scatter = True

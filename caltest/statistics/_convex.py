@@ -81,6 +81,8 @@ class ConvexECE(Statistic):
     0.0399
     """
 
+    words = "average error in overlapping cells"
+
     partition: Partition | Any = parameter(VarianceTree(), validate_partition)
     low: float = parameter(0.0, validate_share)
     share: str = parameter("linear", one_of("linear", "swapped"))

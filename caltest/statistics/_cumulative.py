@@ -118,6 +118,8 @@ class KS(Cumulative):
     0.125
     """
 
+    words = "largest cumulative error"
+
     brownian = EXCURSION
 
     @staticmethod
@@ -165,6 +167,8 @@ class Kuiper(Cumulative):
     (0.04, 30.9)
     """
 
+    words = "range of the cumulative error"
+
     brownian = RANGE
 
     @staticmethod
@@ -198,6 +202,8 @@ class ClasswiseKS(Statistic):
     >>> caltest.calibration_error([0, 0, 1, 2], y_prob, statistic=caltest.statistics.ClasswiseKS())
     0.0
     """
+
+    words = "largest cumulative error of a class"
 
     measures_scatter = True
 

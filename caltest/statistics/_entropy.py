@@ -75,6 +75,8 @@ class UCE(EntryStatistic):
     [0.001, 0.57]
     """
 
+    words = "average error of the uncertainty"
+
     n_cells: int = parameter(15, validate_count)
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> None:

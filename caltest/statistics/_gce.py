@@ -81,6 +81,8 @@ class GCE(OverClasses):
     0.011777551
     """
 
+    words = "general calibration error"
+
     scheme: str = parameter("equal-width", one_of(*SCHEMES))
     max_prob: bool = parameter(False, validate_bool)
     class_conditional: bool = parameter(True, validate_bool)
@@ -145,6 +147,8 @@ class SCE(OverClasses):
     0.008836746
     """
 
+    words = "average error of all classes"
+
     n_cells: int = parameter(15, validate_count)
     average: str = parameter("mean", one_of("mean", "sum"))
     closed: str = parameter("left", one_of("left", "right"))
@@ -203,6 +207,8 @@ class ACE(OverClasses):
     0.003896
     """
 
+    words = "average error of all classes, adaptive cells"
+
     n_cells: int = parameter(15, validate_count)
     scheme: str = parameter("equal-mass", one_of(*SCHEMES))
     max_prob: bool = parameter(False, validate_bool)
@@ -252,6 +258,8 @@ class TACE(OverClasses):
     >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.TACE()), 6)
     0.051757
     """
+
+    words = "average error of all classes above a threshold"
 
     n_cells: int = parameter(15, validate_count)
     threshold: float = parameter(0.01, validate_share)
@@ -303,6 +311,8 @@ class RMSCE(OverClasses):
     >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.RMSCE(scheme="equal-width")), 10)
     0.0652795247
     """
+
+    words = "root mean squared error in cells"
 
     n_cells: int = parameter(15, validate_count)
     scheme: str = parameter("equal-mass", one_of(*SCHEMES))
@@ -363,6 +373,8 @@ class ClassConditionalECE(OverClasses):
     >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.ClassConditionalECE()), 10)
     0.043162212
     """
+
+    words = "average error given the class"
 
     n_cells: int = parameter(15, validate_count)
     class_weight: str = parameter("equal", one_of("equal", "observations"))

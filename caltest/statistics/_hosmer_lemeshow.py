@@ -84,6 +84,8 @@ class HosmerLemeshow(Statistic):
     6.666667
     """
 
+    words = "Hosmer-Lemeshow statistic"
+
     partition: Partition | Any = parameter(AgainstRest(), validate_partition)
     covariance: str = parameter("observations", one_of("observations", "mean"))
 

@@ -67,6 +67,8 @@ class IsotonicError(Statistic):
     0.0625
     """
 
+    words = "error of the isotonic fit"
+
     score: str = parameter("brier", one_of("brier", "log"))
 
     n_outcomes = 2

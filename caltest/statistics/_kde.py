@@ -99,6 +99,8 @@ class KDEError(Statistic):
     0.0398
     """
 
+    words = "average error of the smooth curve"
+
     bandwidth: float | str = "silverman"
     kernel: str = parameter("triweight", one_of(*KERNELS))
     support: tuple[float, float] = parameter((0.0, 1.0), _validate_support)

@@ -284,6 +284,8 @@ class MatrixScore(Statistic):
     1.632993
     """
 
+    words = "score of matrix scaling"
+
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
@@ -385,6 +387,11 @@ class CoxScore(Statistic):
     """
 
     part: str = parameter("joint", one_of("joint", "intercept", "slope"))
+
+    @property
+    def words(self) -> str:
+        """What it is called as the source of a direction and on the axes of pictures."""
+        return "score of the calibration " + {"joint": "intercept and slope"}.get(self.part, self.part)
 
     n_outcomes = 2
 

@@ -188,6 +188,8 @@ class SKCE(Statistic):
     0.137955
     """
 
+    words = "squared kernel calibration error"
+
     kernel: Kernel = parameter(total_variation_kernel, validate_kernel)
     bandwidth: float | str = parameter("median", _number_or_median)
     estimator: str = parameter("unbiased", one_of("unbiased", "biased", "block"))
@@ -324,6 +326,8 @@ class MMCE(Statistic):
     >>> caltest.calibration_error([0, 1, 1, 1], [0.5] * 4, statistic=caltest.statistics.MMCE())
     0.25
     """
+
+    words = "maximum mean calibration error"
 
     bandwidth: float = parameter(0.4, validate_positive)
 

@@ -83,6 +83,8 @@ class SmoothECE(Statistic):
     0.2
     """
 
+    words = "smooth calibration error"
+
     bandwidth: float | None = None
     n_points: int = parameter(2000, partial(validate_count, minimum=2 * _HALF))
 

@@ -59,6 +59,8 @@ class Spiegelhalter(Statistic):
     3.1623
     """
 
+    words = "Spiegelhalter's statistic"
+
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return :math:`|Z|`, ``(...)``, of outcomes ``(..., n_samples)``."""
         return np.abs(self.signed(sample, outcomes))

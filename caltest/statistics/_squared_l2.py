@@ -91,6 +91,8 @@ class SquaredL2(Statistic):
     (0.00603, 0.0777, 0.0001)
     """
 
+    words = "squared l2 error"
+
     partition: Partition | Any = parameter(VarianceTree(), validate_partition)
     estimator: str = parameter("unbiased", one_of("unbiased", "t-cal", "kumar"))
 

@@ -25,7 +25,7 @@ def main(file: str | Path = IMAGE) -> None:
     for ax, n in zip(figure.subplots(1, 2), (5, 10), strict=True):
         diagram = caltest.simplex_diagram(y_true, y_prob, lens=GROUPS, partition=caltest.SimplexGrid(n), rng=0)
         plot_simplex(diagram, ax)
-        ax.set_title(f"{n * n} cells", y=1, pad=0, va="top", fontsize="medium")
+        ax.set_title(f"{n * n} cells", y=1, pad=0, va="top", fontsize="small")
         if n == 5:
             figure.supxlabel(fill(f"25 cells: {diagram.conclusion}", 150), fontsize="small")
     figure.savefig(file, dpi=150)

@@ -96,8 +96,10 @@ def test_a_comparison_by_fold_holds_models_pairs_and_folds_of_one_kind():
         assert pair.test.difference == pytest.approx(np.mean([one.test.difference for one in each]))
         assert pair.pvalue_adjusted == min(1, 3 * min(one.pvalue_adjusted for one in each))
     assert (found.n_samples, found.pvalue) == (300, min(pair.pvalue_adjusted for pair in found.pairs))
+    assert not hasattr(found, "plot")
+    assert hasattr(found.folds[0], "plot")
     with pytest.raises(ValueError, match="`comparison` has no picture of all folds; plot one of its `folds`"):
-        found.plot()
+        ct.plotting.plot_comparison(found)
     assert found.folds[0].folds == ()
     with pytest.raises(ValueError, match="the models were not compared by fold"):
         found.folds[0].folds_frame()

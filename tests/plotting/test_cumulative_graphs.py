@@ -44,10 +44,10 @@ def test_plotted_data_equal_the_graphs(graphs, style):
 
 def test_labels(graphs):
     axes = graphs.plot(Figure(layout="constrained").subplots(2, 4), style="classical")
-    assert [ax.get_xlabel() for ax in axes[0]] == [
+    assert [ax.get_xlabel().replace("\n", " ") for ax in axes[0]] == [
         *("share of observations", "cumulative prediction", "share of observations", "predicted probability"),
     ]
-    assert axes[0][0].get_ylabel() == "cumulative share of events"
+    assert axes[0][0].get_ylabel().replace("\n", " ") == "cumulative share of events"
     assert [text.get_text() for ax in axes[1] for text in ax.texts] == ["(a)", "(b)", "(c)", "(d)"]
     assert axes[0][0].get_title("left") == "before\nconfidence, 1,000 observations, KS 0.0389, p = 0.01"
     assert graphs.plot(Figure().subplots(2, 4), legend=False)[0][0].get_legend() is None

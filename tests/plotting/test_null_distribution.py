@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
 
 import caltest as ct
+from caltest.plotting._axes import FINDING
+from caltest.statistics._base import quantities
 
 EVENT = np.array([0.2, 0.7, 0.9, 0.4] * 50)
 LABEL = (np.random.default_rng(5).random(200) < EVENT).astype(int)
@@ -31,8 +34,22 @@ def test_columns_are_the_draws(statistic, n_resamples):
     extreme, other = heights(ax, "at least as extreme"), heights(ax, "under the null hypothesis")
     assert extreme + other == pytest.approx(1, abs=1e-12)
     assert extreme == pytest.approx((result.pvalue * (n_resamples + 1) - 1) / n_resamples, abs=1e-12)
-    assert f"observed: {result.statistic:.4g}" in ax.get_legend_handles_labels()[1]
-    assert f"of {n_resamples:,} simulated data sets" in ax.get_title()
+    title = ax.get_title().replace("\n", " ")
+    assert title.startswith(f"observed {result.statistic:.4g}, p = ")
+    assert f"of {n_resamples:,} simulated data sets" in title
+
+
+def test_only_findings_are_orange():
+    """Of calibrated predictions no panel alarms; of wrong ones those parts that are significant themselves."""
+    for labels, found in ((LABEL, False), ((EVENT < 0.5).astype(int), True)):
+        result = ct.calibration_test(labels, EVENT, n_resamples=99, rng=0)
+        assert result.rejected is found
+        mine = plt.subplots(1, len(result.components))[1]
+        result.plot(mine)
+        colours = {to_hex(bar.get_facecolor()) for ax in mine for bar in ax.patches if bar.get_height()}
+        assert (FINDING in colours) is False, "none of the draws is as extreme as these labels"
+    result = ct.calibration_test(LABEL, EVENT, statistic=ct.KS(), n_resamples=99, rng=0, alpha=0.9999)
+    assert any(to_hex(bar.get_facecolor()) == FINDING for bar in result.plot().patches)
 
 
 @pytest.mark.parametrize("label", [LABEL, 1 - LABEL])
@@ -54,7 +71,10 @@ def test_limits_are_drawn():
 def test_a_combination_has_a_panel_for_each_part_and_the_conclusion_above():
     result = ct.calibration_test(LABEL, EVENT, n_resamples=99, rng=0)
     axes = result.plot()
-    assert [ax.get_xlabel() for ax in axes] == [str(c.test_statistic).removesuffix("()") for c in result.components]
+    words = [" ".join(ax.get_xlabel().split()) for ax in axes]
+    assert words == [*quantities(part.test_statistic for part in result.components)]
+    assert words[0] == "average error in cells"
+    assert len(set(words)) == len(words), "two scores of the temperature have their code too"
     assert " ".join(axes[0].figure.get_suptitle().split()) == result.conclusion
     mine = plt.subplots(1, len(axes))[1]
     assert list(result.plot(mine)) == list(mine)
@@ -73,12 +93,14 @@ def test_one_observation(label):
 def test_infinite_values_are_left_out():
     result = ct.calibration_test([1, 0, 1], [0.0, 0.5, 0.5], statistic=ct.TemperatureScore(), n_resamples=99, rng=0)
     assert result.statistic == np.inf
-    assert "observed: inf" in result.plot().get_legend_handles_labels()[1]
+    assert result.plot().get_title().startswith("observed inf")
 
 
 def test_results_without_a_distribution_are_refused():
     tests = ct.calibration_test(LABEL, EVENT, folds=np.arange(200) % 2, n_resamples=99, rng=0)
+    assert not hasattr(tests, "plot")
+    assert hasattr(tests.folds[0], "plot")
     with pytest.raises(ValueError, match="has no null distribution of all folds; plot one of its `folds`"):
-        tests.plot()
+        ct.plotting.plot_null_distribution(tests)
     with pytest.raises(TypeError, match="must be a ComponentResult from calibration_test"):
         ct.plotting.plot_null_distribution(3.0)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import caltest as ct
 from caltest import simulation as sim
-from caltest.plotting._axes import POINT
+from caltest.plotting._axes import FAINT, FINDING, POINT
 from caltest.plotting._comparison import save_comparison
 from caltest.plotting._reliability import picture_formats, save_reliability
 
@@ -80,8 +80,9 @@ def close_figures():
 
 
 def drawn_points(ax):
-    lines = [line for line in ax.get_lines() if line.get_marker() == "o"]
-    return np.concatenate([line.get_xydata() for line in lines])
+    return np.concatenate(
+        [found.get_offsets() for found in ax.collections if found.get_label() in {"_points", "_rejected"}]
+    )
 
 
 def new_axes():
@@ -194,8 +195,8 @@ def test_plotted_data_equal_the_curve(curve):
         expected = np.column_stack([curve.predicted, height])
         np.testing.assert_allclose(points[np.argsort(points[:, 0])], expected, err_msg=style)
         base = curve.expected if style == "deviation" else 0
-        (bars,) = [c for c in ax.collections if len(c.get_segments()) == curve.n_cells]
-        ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+        bars = [segment for found in ax.collections if found.get_label() == "_bars" for segment in found.get_segments()]
+        ends = np.array([segment[:, 1] for segment in sorted(bars, key=lambda segment: segment[0, 0])])
         np.testing.assert_allclose(
             ends, np.column_stack([curve.bar_lower - base, curve.bar_upper - base]), err_msg=style
         )
@@ -208,30 +209,30 @@ def test_plotted_data_equal_the_curve(curve):
 
 
 def test_labels_and_shape(curve):
-    ax = curve.plot(new_axes())
+    ax = curve.plot(new_axes(), style="deviation")
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("predicted probability (logit scale)", "observed - predicted")
     assert ax.get_title() == "confidence, 10,000 observations\nECE 0.0397 (noise floor 0.0037)"
-    square = curve.plot(new_axes(), style="classical")
-    assert square.get_ylabel() == "observed frequency (logit scale)"
+    square = curve.plot(new_axes())
+    assert square.get_ylabel().replace("\n", " ") == "observed frequency (logit scale)"
     assert square.get_box_aspect() == 1
     words = [text.get_text() for text in square.get_legend().get_texts()]
-    assert words == ["90 % consistency bars", "observed, outside its bar", "observed, inside its bar", "calibrated"]
+    assert words == ["90 % consistency bars", "observed (area: count)", "rejected (Holm, p ≤ 0.05)", "calibrated"]
     assert curve.plot(new_axes(), legend=False).get_legend() is None
 
 
-def test_filled_points_are_those_outside_their_bars(curve):
-    ax = curve.plot(new_axes())
-    (filled,) = [line for line in ax.get_lines() if line.get_label() == "observed, outside its bar"]
-    np.testing.assert_allclose(filled.get_xdata(), curve.predicted[curve.outside])
-
-
-def test_stars_are_the_rejected_cells(curve):
-    tests = curve.cell_tests()
-    for style in ("deviation", "classical"):
+def test_rejected_cells_are_orange_and_areas_count(curve):
+    strict = curve.cell_tests(alpha=1e-9)
+    assert 0 < strict.rejected.sum() < curve.cell_tests().rejected.sum()
+    for style, tests in (("deviation", None), ("classical", None), ("classical", strict)):
         ax = curve.plot(new_axes(), style=style, tests=tests)
-        (stars,) = [line for line in ax.get_lines() if line.get_marker() == "*"]
-        np.testing.assert_allclose(stars.get_xdata(), curve.predicted[tests.rejected], err_msg=style)
-        assert stars.get_label() == "rejected: Holm-adjusted p ≤ 0.05"
+        (found,) = [one for one in ax.collections if one.get_label() == "_rejected"]
+        chosen = (curve.cell_tests() if tests is None else tests).rejected
+        np.testing.assert_allclose(found.get_offsets()[:, 0], curve.predicted[chosen], err_msg=style)
+        assert {mpl.colors.to_hex(colour) for colour in found.get_facecolor()} == {FINDING}
+        area = found.get_sizes()
+        np.testing.assert_allclose(
+            np.diff(area) / np.ptp(area), np.diff(curve.count[chosen]) / np.ptp(curve.count[chosen])
+        )
     other = ct.reliability_curve([0, 1], [0.5, 0.5]).cell_tests()
     with pytest.raises(ValueError, match=r"`tests` must be the cell_tests\(...\) of this curve"):
         curve.plot(tests=other)
@@ -251,9 +252,11 @@ def test_sparse_cells_do_not_set_the_scale():
     p = np.append(rng.uniform(0.6, 1, 400), 0.3)
     y = np.append(rng.random(400) < p[:-1], True)
     sparse = ct.reliability_curve(y, p, partition=ct.EqualWidth(5))
-    ax = sparse.plot(new_axes())
+    ax = sparse.plot(new_axes(), style="deviation")
     assert ax.get_ylim()[1] < 0.5
     (arrow,) = [line for line in ax.get_lines() if line.get_marker() == "^" and line.get_color() == POINT]
+    (pale,) = [found for found in ax.collections if found.get_label() == "_bars" and found.get_alpha() == FAINT]
+    assert len(pale.get_segments()) == (sparse.count < 10).sum()
     assert arrow.get_xdata() == pytest.approx([0.3])
     assert arrow.get_ydata()[0] < ax.get_ylim()[1]
 
@@ -304,11 +307,10 @@ def test_points_are_filled_where_the_conclusion_rejects(comparison):
     """1 - 0.9 is less than 0.1, so that a p-value of 0.1 was rejected in words and not in the picture."""
     models = [replace(model, pvalue_adjusted=0.1, tests=(replace(model.test, alpha=0.1),)) for model in comparison]
     tied = replace(comparison, models=tuple(models), alpha=0.1)
-    names = ("logistic_regression", "naive_bayes", "random_forest")
-    assert all(name in tied.conclusion.partition(".")[0] for name in names)
+    assert all(model.rejected for model in tied.models)
     plain, size, _ = ct.plotting.plot_comparison(tied)
     for ax in (plain, size):
-        filled = [line for line in ax.lines if line.get_marker() == "o" and line.get_markerfacecolor() == POINT]
+        filled = [line for line in ax.lines if line.get_marker() == "o" and line.get_markerfacecolor() == FINDING]
         assert sum(len(line.get_xdata()) for line in filled) == 4
     plt.close("all")
 

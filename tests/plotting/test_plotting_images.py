@@ -95,14 +95,14 @@ def test_a_lost_element_is_noticed(tmp_path):
 
     def without_points():
         ax = reliability()
-        for line in [line for line in ax.get_lines() if line.get_marker() in {"o", "*"}]:
-            line.remove()
+        for points in [part for part in ax.collections if part.get_label() in {"_points", "_rejected"}]:
+            points.remove()
         return ax
 
     def without_bars():
         ax = reliability()
-        for part in list(ax.collections):
-            part.remove()
+        for bars in [part for part in ax.collections if part.get_label() == "_bars"]:
+            bars.remove()
         return ax
 
     for picture in (without_points, without_bars):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgba
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import caltest as ct
@@ -26,15 +26,14 @@ def new_axes():
 @pytest.mark.parametrize("style", ["deviation", "classical"])
 def test_several_models_share_the_axes(curves, style):
     ax = new_axes()
-    assert plot_reliability(curves, ax, style=style, markersize=3) is ax
+    assert plot_reliability(curves, ax, style=style, s=3) is ax
     for curve, color in zip(curves.values(), COLORS, strict=False):
-        lines = [
-            line for line in ax.get_lines() if line.get_marker() == "o" and to_rgba(line.get_color()) == to_rgba(color)
-        ]
-        drawn = np.concatenate([line.get_xydata() for line in lines if len(line.get_xdata())])
+        parts = [part for part in ax.collections if part.get_label() in {"_points", "_rejected"}]
+        parts = [part for part in parts if to_hex(part.get_edgecolor()[0]) == color]
+        drawn = np.concatenate([part.get_offsets() for part in parts])
         height = curve.deviation if style == "deviation" else curve.observed
         np.testing.assert_allclose(drawn[np.argsort(drawn[:, 0])], np.column_stack([curve.predicted, height]))
-        assert {line.get_markersize() for line in lines} == {3}
+        assert {size for part in parts for size in part.get_sizes()} == {3}
     words = [text.get_text() for text in ax.get_legend().get_texts()]
     for name, curve in curves.items():
         assert f"{name}\nECE {curve.error:.3g} (noise floor {curve.noise_floor:.2g})" in words
@@ -51,7 +50,7 @@ def test_the_scale_is_chosen_from_the_predictions_and_named(curves):
         ("sharp", 1 - rng.random(300) ** 9, "predicted probability (logit scale)"),
         ("rare", 0.01 * rng.random(300), "predicted probability (logit scale)"),
         ("one-hot", np.repeat([0.0, 1.0], 150), "predicted probability (logit scale)"),
-        ("middle", rng.uniform(0.47, 0.5, 300), "predicted probability (equal lengths: equal shares of predictions)"),
+        ("middle", rng.uniform(0.47, 0.5, 300), "predicted probability (scale of equal shares)"),
         ("constant", np.full(300, 0.44), "predicted probability"),
         ("one", np.array([0.2]), "predicted probability"),
     ):
@@ -89,7 +88,7 @@ def test_scales_invert_and_increase(curves):
 
 def test_no_bar_of_a_full_cell_is_cut(curves):
     for scale in ("linear", "logit", "equal-mass"):
-        ax = plot_reliability(curves, new_axes(), scale=scale)
+        ax = plot_reliability(curves, new_axes(), scale=scale, style="deviation")
         low, high = ax.get_ylim()
         for curve in curves.values():
             assert (curve.bar_upper - curve.expected).max() < high, scale

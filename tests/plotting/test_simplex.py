@@ -14,6 +14,7 @@ from matplotlib.patches import Ellipse
 from matplotlib.quiver import Quiver
 
 import caltest as ct
+from caltest.plotting._axes import FINDING
 from caltest.plotting._simplex import TETRAHEDRON, TRIANGLE, lines
 from tests.reference.examples import draw_labels
 
@@ -64,7 +65,8 @@ def test_arrows_are_those_of_the_diagram(diagram):
     assert ct.plotting.plot_simplex(diagram, ax) is ax
     assert 0 < diagram.rejected.sum() < diagram.n_cells
     pale, dark = arrows(ax)
-    for quiver, chosen in ((pale, ~diagram.rejected), (dark, diagram.rejected)):
+    full = diagram.count >= 10
+    for quiver, chosen in ((pale, full & ~diagram.rejected), (dark, full & diagram.rejected)):
         np.testing.assert_allclose(quiver.XY, diagram.predicted[chosen] @ TRIANGLE)
         np.testing.assert_allclose(
             quiver.XY + np.column_stack([quiver.U, quiver.V]), diagram.observed[chosen] @ TRIANGLE
@@ -72,7 +74,13 @@ def test_arrows_are_those_of_the_diagram(diagram):
         assert (quiver.angles, quiver.scale_units, quiver.scale) == ("xy", "xy", 1)
     assert pale.width < dark.width
     points = [line for line in ax.get_lines() if line.get_marker() == "o"]
-    np.testing.assert_allclose(np.concatenate([p.get_xydata() for p in points]), np.vstack([pale.XY, dark.XY]))
+    few = diagram.predicted[~full] @ TRIANGLE
+    np.testing.assert_allclose(np.concatenate([p.get_xydata() for p in points]), np.vstack([few, pale.XY, dark.XY]))
+    assert set(map(mpl.colors.to_hex, dark.get_facecolor())) == {FINDING}
+    opaque = dark.get_facecolor()[:, 3]
+    assert (np.argsort(opaque) == np.argsort(diagram.count[full & diagram.rejected])).all(), (
+        "more observations, more opaque"
+    )
 
 
 def test_cells_have_the_colours_of_their_shares(diagram):
@@ -90,12 +98,13 @@ def test_the_legend_says_all_of_it(diagram):
     ax = diagram.plot(new_axes(), ellipses=0.9)
     n, rejected = diagram.n_cells, int(diagram.rejected.sum())
     assert words(ax) == [
-        f"rejected: Holm-adjusted p ≤ 0.05 ({rejected} of {n} cells)",
+        f"rejected (Holm, p ≤ 0.05) ({rejected} of {n} cells)",
         f"not rejected ({n - rejected} of {n} cells)",
         "average prediction of a cell (bin)",
         "90 % of the frequencies if calibrated",
     ]
-    assert ax.get_xlabel() == "arrow: from the average prediction to the observed frequencies"
+    said = "arrow: from the average prediction to the frequencies, more opaque with more observations"
+    assert ax.get_legend().get_title().get_text().replace("\n", " ") == said
     assert ax.get_title() == "whole prediction, 2,000 observations"
     assert [text.get_text() for text in ax.texts] == ["class 0", "class 1", "class 2"]
     assert diagram.plot(new_axes(), legend=False).get_legend() is None
@@ -109,7 +118,7 @@ def test_empty_cells_are_white_and_few_predictions_can_be_read():
     assert grid.get_facecolor().tolist() == [[1, 1, 1, 1]]
     assert len(drawn.get_paths()) == diagram.n_cells < 25
     assert words(ax) == [
-        f"not rejected ({diagram.n_cells} of {diagram.n_cells} cells)",
+        f"fewer than 10 observations ({diagram.n_cells} of {diagram.n_cells} cells)",
         "average prediction of a cell (bin)",
         "no observations",
     ]
@@ -122,7 +131,7 @@ def test_one_cell_tiny_arrows_and_single_predictions_are_drawn():
             diagram = ct.simplex_diagram(np.arange(n) % 2, prob, partition=partition, n_resamples=19, rng=0)
             ax = diagram.plot(new_axes(), ellipses=0.5)
             ax.figure.canvas.draw()
-            assert sum(len(quiver.XY) for quiver in arrows(ax)) == 1
+            assert sum(len(quiver.XY) for quiver in arrows(ax)) == (n == 500)
     exact = ct.simplex_diagram([0, 0, 1, 2], np.tile([0.5, 0.25, 0.25], (4, 1)))
     np.testing.assert_array_equal(exact.arrow, 0)
     exact.plot(new_axes()).figure.canvas.draw()
@@ -171,7 +180,7 @@ def test_long_names_do_not_overlap():
     for size in ((6, 6), (4.5, 5), (12, 6)):
         ax = diagram.plot(plt.figure(figsize=size, layout="constrained").subplots())
         ax.figure.canvas.draw()
-        texts = [*ax.texts, ax.title, ax.xaxis.label]
+        texts = [*ax.texts, ax.title]
         boxes = [text.get_window_extent() for text in texts]
         for i, box in enumerate(boxes):
             for j in range(i):
@@ -232,7 +241,7 @@ def test_interactive_pictures_show_counts_and_pvalues(diagram, solid):
         assert "p-value " in points.text[0]
         assert "Holm-adjusted" in points.text[0]
         assert list(traces["outcomes"].text) == [f"<b>{name}</b>" for name in result.outcomes]
-        heads = traces["rejected: Holm-adjusted p ≤ 0.05: head"]
+        heads = traces["rejected (Holm, p ≤ 0.05): head"]
         np.testing.assert_allclose(
             np.column_stack([heads[axis] for axis in axes]), (result.observed @ place)[result.rejected]
         )

@@ -23,7 +23,11 @@ def test_plotted_data_equal_the_curve(curve, style):
     assert ct.plotting.plot_smooth_reliability(curve, ax, style=style) is ax
     base = curve.point if style == "deviation" else np.zeros(len(curve.point))
     (line,) = [line for line in ax.get_lines() if line.get_label() == "observed, bandwidth 0.05"]
-    np.testing.assert_allclose(line.get_xydata(), np.column_stack([curve.point, curve.observed - base]))
+    known = curve.confidence_upper - curve.confidence_lower < 1
+    assert known.any()
+    assert not known.all()
+    height = np.where(known, curve.observed - base, np.nan)
+    np.testing.assert_allclose(line.get_xydata(), np.column_stack([curve.point, height]), err_msg="ends with its band")
     for label, low, high in (
         ("90 % confidence band, point by point", curve.confidence_lower, curve.confidence_upper),
         ("90 % band if calibrated, point by point", curve.calibrated_lower, curve.calibrated_upper),
@@ -36,10 +40,10 @@ def test_plotted_data_equal_the_curve(curve, style):
 
 
 def test_labels(curve):
-    ax = ct.plotting.plot_smooth_reliability(curve, new_axes())
+    ax = ct.plotting.plot_smooth_reliability(curve, new_axes(), style="deviation")
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("predicted probability", "observed - predicted")
     assert ax.get_title() == "confidence, 10,000 observations"
-    square = ct.plotting.plot_smooth_reliability(curve, new_axes(), style="classical")
+    square = ct.plotting.plot_smooth_reliability(curve, new_axes())
     assert square.get_ylabel() == "observed frequency"
     assert square.get_box_aspect() == 1
     bare = ct.plotting.plot_smooth_reliability(curve, new_axes(), legend=False)
@@ -47,10 +51,15 @@ def test_labels(curve):
 
 
 def test_a_line_breaks_where_no_prediction_is_near():
-    curve = ct.smooth_reliability_curve([0, 1], [0.1, 0.9], statistic=ct.statistics.KDEError(0.02), rng=0)
+    y, p = np.arange(80) % 2, np.repeat([0.1, 0.9], 40)
+    curve = ct.smooth_reliability_curve(y, p, statistic=ct.statistics.KDEError(0.02), rng=0)
     ax = ct.plotting.plot_smooth_reliability(curve, new_axes(), style="classical")
     line = next(line for line in ax.get_lines() if line.get_label().startswith("observed"))
-    assert np.isnan(line.get_ydata()).sum() == 1
+    x, y = line.get_xydata().T
+    gaps = np.flatnonzero(np.isnan(y) & (x > 0.15) & (x < 0.85))
+    assert len(gaps) > 0
+    assert np.isfinite(y[: gaps[0]]).any()
+    assert np.isfinite(y[gaps[-1] :]).any()
 
 
 def test_no_global_style_is_touched_and_a_figure_is_made(curve):
@@ -61,7 +70,7 @@ def test_no_global_style_is_touched_and_a_figure_is_made(curve):
 
 
 def test_bad_arguments_are_refused(curve):
-    with pytest.raises(ValueError, match="`style` must be one of 'deviation', 'classical', got 'round'"):
+    with pytest.raises(ValueError, match="`style` must be one of 'classical', 'deviation', got 'round'"):
         ct.plotting.plot_smooth_reliability(curve, style="round")
     with pytest.raises(TypeError, match=r"`curve` must be a SmoothReliabilityCurve .*, got int"):
         ct.plotting.plot_smooth_reliability(3)
@@ -76,7 +85,8 @@ def test_several_models_share_the_axes(curve):
             (line,) = [line for line in ax.get_lines() if str(line.get_label()).startswith(f"{name}\nKDEError")]
             drawn = line.get_xydata()[np.isfinite(line.get_ydata())]
             height = one.observed - (one.point if style == "deviation" else 0)
-            np.testing.assert_allclose(drawn, np.column_stack([one.point, height]))
+            known = one.confidence_upper - one.confidence_lower < 1
+            np.testing.assert_allclose(drawn, np.column_stack([one.point, height])[known])
             assert line.get_linewidth() == 3
         assert ax.get_title() == "confidence, 10,000 observations, 500 observations"
         shares = [patch.get_data().values.sum() for patch in ax.child_axes[0].patches]

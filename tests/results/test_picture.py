@@ -18,10 +18,13 @@ class _Drawn:
     plot = Picture("plot_it")
 
 
-class _NotDrawn(_Drawn):
-    """A kind of it of which there is none."""
+class _DrawnWithoutFolds:
+    """A result of which there is a picture, but not of all folds."""
 
-    plot = Picture(None)
+    plot = Picture("plot_it", known=lambda result: not result.folds)
+
+    def __init__(self, folds):
+        self.folds = folds
 
 
 def test_plot_passes_result_axes_and_options_on(monkeypatch):
@@ -43,9 +46,10 @@ def test_plot_passes_result_axes_and_options_on(monkeypatch):
 def test_a_result_without_a_picture_has_no_plot():
     assert hasattr(_Drawn(), "plot")
     assert not hasattr(_Plain(), "plot")
-    assert not hasattr(_NotDrawn, "plot")
-    with pytest.raises(AttributeError, match="there is no picture of _NotDrawn"):
-        _ = _NotDrawn().plot
+    assert hasattr(_DrawnWithoutFolds(()), "plot")
+    assert not hasattr(_DrawnWithoutFolds((1, 2)), "plot")
+    with pytest.raises(AttributeError, match="there is no picture of this _DrawnWithoutFolds"):
+        _ = _DrawnWithoutFolds((1, 2)).plot
 
 
 def test_pictures_are_loaded_when_one_is_drawn():

@@ -63,6 +63,8 @@ class ErrorCurve(Result):
         labels.
     n_resamples, n_samples : int
         Number of draws of the labels at each point, and of observations.
+    quantities : tuple of str
+        What the statistics are, in words.
     """
 
     models: tuple[str, ...]
@@ -72,7 +74,9 @@ class ErrorCurve(Result):
     floor_upper: Floats
     n_resamples: int
     n_samples: int
+    quantities: tuple[str, ...]
 
+    _left_out: ClassVar[frozenset[str]] = frozenset({"quantities"})
     parameter: ClassVar[str]
     """Name of the field that holds the points of the parameter."""
 
@@ -308,4 +312,5 @@ def cells_curve(
         floor_upper=errors[2],
         n_resamples=draws.n_resamples,
         n_samples=len(outcome),
+        quantities=tuple(f"{one.words} ({name})" for name, one in chosen.items()),
     )

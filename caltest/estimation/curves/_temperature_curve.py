@@ -27,7 +27,7 @@ from caltest.results._naming import describe
 from caltest.results._picture import Picture
 from caltest.results._progress import reporting
 from caltest.statistics import UCE, ConfidenceECE, Statistic
-from caltest.statistics._base import validate_estimate
+from caltest.statistics._base import quantities, validate_estimate
 
 _TEMPERATURES = tuple((4.0 ** (np.arange(-12, 13) / 12)).tolist())
 
@@ -252,6 +252,7 @@ def temperature_curve(
         log_score=log_score,
         n_resamples=draws.n_resamples,
         n_samples=len(outcome),
+        quantities=quantities(several),
     )
 
 

@@ -41,7 +41,7 @@ class Statistic(Specification, ABC):
 
     @property
     def words(self) -> str:
-        """What it is called as the source of a direction, in words or as code."""
+        """What it is called as the source of a direction and on the axes of pictures, in words or as code."""
         return str(self)
 
     @property
