@@ -98,7 +98,8 @@ def plot_null_distribution(result: ComponentResult, ax: Any = None) -> Any:
         _draw(part, each, quantity, bound=method == "upper-bound", finding=is_finding)
     if ax is None and isinstance(result, TestResult):
         width = _TITLE * min(len(parts) + (len(parts) == 1), 3)
-        axes[0].figure.suptitle(literal(fill(result.conclusion, width, break_on_hyphens=False)), fontsize=TEXT)
+        said = fill(result.verdict.sentences()[0], width, break_on_hyphens=False)
+        axes[0].figure.suptitle(literal(said), fontsize=TEXT)
     add_legend(axes, new=ax is None)
     return axes[0] if len(parts) == 1 else axes
 

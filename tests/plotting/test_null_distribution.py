@@ -68,14 +68,14 @@ def test_limits_are_drawn():
     assert heights(ax, "under the null hypothesis") + heights(ax, "at least as extreme") > 0.99
 
 
-def test_a_combination_has_a_panel_for_each_part_and_the_conclusion_above():
+def test_a_combination_has_a_panel_for_each_part_and_the_first_sentence_above():
     result = ct.calibration_test(LABEL, EVENT, n_resamples=99, rng=0)
     axes = result.plot()
     words = [" ".join(ax.get_xlabel().split()) for ax in axes]
     assert words == [*quantities(part.test_statistic for part in result.components)]
     assert words[0] == "average error in cells"
     assert len(set(words)) == len(words), "two scores of the temperature have their code too"
-    assert " ".join(axes[0].figure.get_suptitle().split()) == result.conclusion
+    assert " ".join(axes[0].figure.get_suptitle().split()) == result.verdict.sentences()[0]
     mine = plt.subplots(1, len(axes))[1]
     assert list(result.plot(mine)) == list(mine)
     with pytest.raises(ValueError, match="one for each panel"):
