@@ -319,13 +319,33 @@ def facts_of(data: PredictionFile) -> dict[str, Any]:
     }
 
 
-def about_file(verdict: Verdict, data: PredictionFile, source: str, path: Path | None = None) -> Verdict:
-    """Return a verdict that names the file, its event and its column as the user wrote them."""
+def typed_options(options: argparse.Namespace) -> list[str]:
+    """Return the options that say how the file is read, as they are typed."""
+    import shlex
+
+    flags = {"class_names": "--class-names", "file_format": "--format"}
+    names = ("label", "prob", "classes", "class_names", "file_format", "sep", "decimal", "encoding")
+    found = []
+    for name in names:
+        value = getattr(options, name, None)
+        if value != options.parser.get_default(name):
+            text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            found += [flags.get(name, f"--{name}"), shlex.quote(text)]
+    return found
+
+
+def about_file(
+    verdict: Verdict, data: PredictionFile, source: str, path: Path | None = None, typed: Sequence[str] = ()
+) -> Verdict:
+    """Return a verdict that names the file, its event and its column as the user wrote them.
+
+    ``typed`` are the options with which the file was read, which commands that are advised need too.
+    """
     from dataclasses import replace
 
     if verdict.subject is None:
         return verdict
-    named: dict[str, Any] = {"source": source, "path": "" if path is None else str(path)}
+    named: dict[str, Any] = {"source": source, "path": "" if path is None else " ".join([str(path), *typed])}
     if data.n_classes == 2 and not verdict.subject.of_confidence:
         ((event, column),) = [*data.columns.items()][-1:]
         named |= {"event": f"{data.label} = {event}", "column": column}

@@ -29,6 +29,7 @@ from caltest.cli._options import (
     problem_of,
     read_file,
     shortened,
+    typed_options,
 )
 from caltest.cli._scan import is_state, refuse_options_of_files, run_test_of_state
 
@@ -130,7 +131,7 @@ def _run(options: argparse.Namespace) -> int:
         table = _test(options, data, lens)
     source = BUNDLED if options.file is None else str(options.file)
     facts = {"source": source, **facts_of(data)}
-    verdict = about_file(table.verdict, data, source, options.file)
+    verdict = about_file(table.verdict, data, source, options.file, typed_options(options))
     detailed = options.details or options.all or data.folds is not None
     text = _as_text(table, data, source, options) if detailed else _first_screen(verdict, data, options)
     show(options, text, facts, verdict=verdict.to_dict(), **table.to_dict())
@@ -219,9 +220,11 @@ def _first_screen(verdict: Verdict, data: PredictionFile, options: argparse.Name
     named = {"folds": options.folds, "groups": options.groups, "weights": options.sample_weight}
     read = [f"Labels: column {data.label}{' (guessed)' if data.label_guessed else ''}."]
     read += [f"{what.capitalize()}: column {column}." for what, column in named.items() if column]
+    read += [columns_of(data)] if "guessed" in data.matched_by else []
     more = ["--details (every lens and statistic)"]
     more += [] if options.plot else ["--plot FILE"]
-    more += [] if options.file is None else [f"`caltest report {options.file} -o report.html`"]
+    path = verdict.subject.path if verdict.subject else ""
+    more += [f"`caltest report {path} -o report.html`"] if path else []
     return f"{verdict}\n\n{wrapped([' '.join(read), f'More: {join(more)}.'])}"
 
 

@@ -27,13 +27,22 @@ from caltest.resampling.draws._schemes import Consistency
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import run
 from caltest.results import ConfidenceInterval, TestResult
-from caltest.results._finding import OF_AVERAGE, OF_CONFIDENCE, Finding, Number, Subject, show_ratio, show_ratios
+from caltest.results._finding import (
+    DIFFERENCES,
+    OF_AVERAGE,
+    OF_CONFIDENCE,
+    Finding,
+    Number,
+    Subject,
+    show_ratio,
+    show_ratios,
+)
 from caltest.results._verdict import Impossible
 from caltest.statistics import Statistic
 
 _SEED = 0  # of the draws of regions, which only order what is known to be wrong
 _TOGETHER = 2  # intervals that hold at the same time: of the average and of the slope
-_LEVEL = 0.95
+_EACH = 1 - 0.05 / _TOGETHER  # their level
 _DRAWS = 999  # of the test without impossible labels
 _TINY = 1e-300
 _CHANCE = 1.645  # standard deviations of the l2 error that chance exceeds in 5 % of data sets
@@ -103,9 +112,17 @@ class Evidence(ABC):
 
     @cached_property
     def averages(self) -> tuple[float, float]:
-        """Average prediction and frequency."""
-        prob, weight, events = self._event
-        return float(weight @ prob / weight.sum()), float(events.sum() / weight.sum())
+        """Average prediction and frequency, without impossible labels."""
+        cells = self.cells
+        if not cells.total:
+            return math.nan, math.nan
+        return (cells.predicted + cells.certain) / cells.total, (cells.observed + cells.certain) / cells.total
+
+    @cached_property
+    def frequency(self) -> float:
+        """Frequency of the event."""
+        _, weight, events = self._event
+        return float(events.sum() / weight.sum())
 
     @property
     @abstractmethod
@@ -115,14 +132,16 @@ class Evidence(ABC):
     def sums_of(self, test: TestResult) -> dict[str, Any]:
         """Return the fields of a verdict that its sentences need."""
         predicted, observed = self.averages
-        rarer = observed if self.expected[0] <= self.expected[1] else 1 - observed
+        rarer = self.frequency if self.expected[0] <= self.expected[1] else 1 - self.frequency
         return {
             "subject": self.subject,
             "predicted": predicted,
             "observed": observed,
+            "frequency": self.frequency,
             "n_expected": self.n_expected,
             "n_observed": rarer * sum(self.expected),
             "impossible": self._impossible(test),
+            "streamed": getattr(self, "counts", None) is not None,
             "certain": not self.cells.size,
         }
 
@@ -208,12 +227,12 @@ class EventEvidence(Evidence):
     @cached_property
     def in_the_large(self) -> InTheLarge:
         """Observed over expected events; its interval holds together with that of the slope."""
-        return InTheLarge.of(self.cells, 1 - (1 - _LEVEL) / _TOGETHER)
+        return InTheLarge.of(self.cells, _EACH)
 
     @cached_property
     def slope(self) -> Slope:
         """The calibration slope; its interval holds together with that of the average."""
-        return Slope.of(self.cells, 1 - (1 - _LEVEL) / _TOGETHER)
+        return Slope.of(self.cells, _EACH)
 
     def findings(self, test: TestResult) -> tuple[Finding, ...]:
         """Return what is wrong: the average, the slope, a range of predictions."""
@@ -236,7 +255,7 @@ class EventEvidence(Evidence):
 
     def _numbers(self, test: TestResult) -> list[Number]:
         large, slope = self.in_the_large, self.slope
-        steep = next((finding.meaning for finding in test.findings if finding.meaning), "")
+        steep = next((DIFFERENCES[finding.kind] for finding in test.findings if finding.kind in DIFFERENCES), "")
         if_calibrated = "1 if calibrated"
         return [
             _ratio("observed / expected", large.ratio, large.ratio_interval, if_calibrated),
@@ -244,14 +263,14 @@ class EventEvidence(Evidence):
                 "calibration slope",
                 slope.slope,
                 slope.interval,
-                f"{if_calibrated}: {steep}" if steep else if_calibrated,
+                f"{if_calibrated}; differences are {steep}" if steep else if_calibrated,
                 self._without_slope,
             ),
         ]
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds the cells instead of the sample."""
-        known = ("lens", "classes", "counts", "cells", "averages", "expected", "interval", "_without")
+        known = ("lens", "classes", "counts", "cells", "averages", "frequency", "expected", "interval", "_without")
         return {"sample": None, **{name: getattr(self, name) for name in known}}
 
 
@@ -315,7 +334,7 @@ class ClassesEvidence(Evidence):
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds the cells instead of the sample."""
-        known = ("lens", "classes", "confidence", "totals", "averages", "expected", "interval", "_without")
+        known = ("lens", "classes", "confidence", "totals", "averages", "frequency", "expected", "interval", "_without")
         return {"sample": None, **{name: getattr(self, name) for name in known}}
 
 
@@ -323,6 +342,7 @@ def finding_of(error: NamedError, subject: Subject, names: Sequence[str] = ()) -
     """Return an error of the predictions in words."""
     numbers = {each.name: getattr(error, each.name) for each in fields(error)}
     numbers["classes"] = tuple(names[k] for k in error.classes)
+    numbers["confidence_level"] = _EACH
     if subject.of_confidence:
         numbers["kind"] = OF_AVERAGE.get(error.kind, error.kind)
     return Finding(subject=subject, n_classes=max(len(names), 2), **numbers)

@@ -105,9 +105,10 @@ def findings_of_event(
 ) -> tuple[NamedError, ...]:
     """Return what is wrong with the probabilities of an event, what the first sentence is about first.
 
-    A region comes first if a logistic recalibration would not repair everything; otherwise the average is first, then
-    the slope, and a region is last. Of several regions the one with the largest difference is named, and after a bend
-    the one with the most evidence. With groups or weights no regions are tested.
+    A region comes first if a logistic recalibration would not repair everything, unless the average is wrong and the
+    region holds most observations; otherwise the average is first, then the slope, and a region is last. Of several
+    regions the one with the largest difference is named, and after a bend the one with the most evidence. With groups
+    or weights no regions are tested.
 
     Parameters
     ----------
@@ -154,9 +155,14 @@ def findings_of_event(
         pvalues = adjusted("regions", regions.pvalue)
         wrong = rejects(pvalues, alpha)
         if wrong.any():
-            bent = bool(rejects(bend_pvalue(regions.cells, rng), alpha))
-            evidence = np.abs(regions.score if bent else regions.observed - regions.predicted)
-            worst = int(np.argmax(np.where(wrong, evidence, -1.0)))
+            clearest, largest = (
+                int(np.argmax(np.where(wrong, np.abs(evidence), -1.0)))
+                for evidence in (regions.score, regions.observed - regions.predicted)
+            )
+            # A region of most observations says no more than the average, if that is wrong.
+            tells = not found or found[0].kind not in {"too low", "too high"} or regions.n[clearest] <= cells.total / 2
+            bent = tells and bool(rejects(bend_pvalue(regions.cells, rng), alpha))
+            worst = clearest if bent else largest
             found.insert(0 if bent else len(found), _of_region(regions, worst, float(pvalues[worst]), alpha, bent=bent))
     return tuple(found)
 

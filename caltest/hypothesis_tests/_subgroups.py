@@ -103,7 +103,8 @@ class SubgroupTests(CalibrationTable):
         """Say what is wrong in the subgroups with the smallest p-values that are rejected."""
         for number in np.argsort(self.pvalue_adjusted, kind="stable")[:_NAMED]:
             if self.rejected_tests[number] and (found := self.tests[number].findings):
-                yield f"{self.subgroups[number]}: {found[0].brief}"
+                said = found[0].brief
+                yield f"{self._through(number)} {said[0].lower()}{said[1:]}"
 
     def _count(self) -> str:
         """Say how many subgroups are rejected, and which cannot be."""

@@ -22,7 +22,6 @@ from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions.inputs._arguments import read_problem
 from caltest.results import Verdict
 from caltest.results._description import Table, percent
-from caltest.results._verdict import ALTOGETHER
 
 _ABOUT_DATA = {"C303", "C304", "C901"}  # cautions; others are about tests
 _TOGETHER = "Compatible with: 95 % intervals, all rows together."
@@ -189,7 +188,7 @@ class Answer:
     @property
     def numbers_are(self) -> str:
         """What stands in brackets beside the numbers; empty if nothing does."""
-        return ALTOGETHER if any(number.interval is not None for number in self.verdict.numbers) else ""
+        return self.verdict.in_brackets
 
     @property
     def missed(self) -> Table | None:

@@ -409,9 +409,7 @@ class TestResult(Decision, ComponentResult):
         size = self._size if not self.fold_names else in_folds(self._size, len(self.folds))
         size = f"{size}, {self.n_outcomes} outcomes"
         title = f"{self.title} ({self.test_statistic.name}, {self.lens_name}, {size})"
-        said = {"C201"} if self.verdict.impossible is not None else set()
-        notes = [note for note in self.notes if note.code not in said]
-        more: dict[str, Any] = {"tables": self._tables(), "remarks": self._remarks(), "notes": notes}
+        more: dict[str, Any] = {"tables": self._tables(), "remarks": self._remarks(), "notes": self.notes}
         return self.verdict.described(title, [self.verdict.conclusion, *self._sizes()], **more)
 
     def _sizes(self) -> list[str]:
@@ -499,7 +497,7 @@ def towards_of_models(direction: str | None, begin: str = "") -> list[str]:
     """Return the direction of several models as a sentence, which may begin with other words; empty without one."""
     if direction is None:
         return []
-    subject = "they are" if direction in _SHORT else "their predictions are"
+    subject = "the models are" if direction in _SHORT else "their predictions are"
     return [f"{begin} {subject} {direction}." if begin else f"{subject.capitalize()} {direction}."]
 
 

@@ -19,7 +19,7 @@ from caltest.results._finding import Finding, Number, Subject
 from caltest.results._note import Note
 
 _ENOUGH = 20  # events and other observations for a recalibration, and for advice how many to collect
-ALTOGETHER = "In brackets: what is compatible with these data (95 % intervals, all together)."
+_IN_BRACKETS = "In brackets: what is compatible with these data (95 % intervals"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,12 @@ class Verdict(Result):
     n_observed : float
         Observed number of the rarer one.
     predicted, observed : float
-        Average prediction and frequency of the event; of several classes confidence and accuracy.
+        Average prediction and frequency of the event, without impossible labels; of several classes confidence and
+        accuracy.
+    frequency : float
+        Frequency of the event, or accuracy, in all observations.
+    streamed : bool
+        Whether the observations were not kept.
     certain : bool
         Whether all predictions are 0 or 1, so that no label is uncertain.
     p : str
@@ -119,6 +124,8 @@ class Verdict(Result):
     n_observed: float = math.inf
     predicted: float = math.nan
     observed: float = math.nan
+    frequency: float = math.nan
+    streamed: bool = False
     certain: bool = False
     p: str = ""
     bound: bool = False
@@ -177,8 +184,8 @@ class Verdict(Result):
 
     @property
     def _by_hand(self) -> bool:
-        """Whether the reader has neither the file nor the arrays, as that of a page."""
-        return self.subject is not None and bool(self.subject.source) and not self.subject.path
+        """Whether the reader has neither the file nor the arrays, as that of a page or of a stream."""
+        return self.streamed or (self.subject is not None and bool(self.subject.source) and not self.subject.path)
 
     @property
     def _p(self) -> str:
@@ -312,22 +319,29 @@ class Verdict(Result):
         size = f"{self.n_samples:,} observation{'' if self.n_samples == 1 else 's'}"
         groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
         outcomes = f", {self.n_outcomes} classes"
-        if self.n_outcomes == 2 and math.isfinite(self.observed):
-            events = f"{self.observed * self.n_samples:,.0f}, " if not self.weighted else ""
+        if self.n_outcomes == 2 and math.isfinite(self.frequency):
+            events = f"{self.frequency * self.n_samples:,.0f}, " if not self.weighted else ""
             name = f'event "{about.event}"' if about.event else about.outcome
-            outcomes = f", {name} ({events}{as_percent(self.observed)})"
+            outcomes = f", {name} ({events}{as_percent(self.frequency)})"
         by = f', predicted by "{about.column}"' if about.column else ""
         return f"{f'{about.source}: ' if about.source else ''}{size}{groups}{outcomes}{by}"
 
+    @property
+    def in_brackets(self) -> str:
+        """What the brackets beside the numbers are; empty where there are none."""
+        shown = [number.name for number in self.numbers if number.interval is not None]
+        ends = "; the first two hold together)." if "calibration slope" in shown[1:2] else ")."
+        return f"{_IN_BRACKETS}{ends}" if shown else ""
+
     def described(self, title: str, conclusion: Sequence[str], **further: Any) -> Description:
         """Return the description of a result with this verdict: the answer first, then what else there is."""
-        rows = [(row.name, row.shown, row.meaning) for row in self.numbers]
-        together = [ALTOGETHER] if any(number.interval is not None for number in self.numbers) else []
+        rows = [(row.name, row.shown, row.meaning) for row in self.numbers if row.meaning]
+        places = [f"{row.name.capitalize()}: {row.shown}." for row in self.numbers if not row.meaning]
         return Description(
             title,
             conclusion,
             numbers=Table(("", "", ""), rows, left=("",)) if rows else None,
-            advice=[*together, *(f"What to do: {words}" for words in self.advice)],
+            advice=[*filter(None, [self.in_brackets]), *places, *(f"What to do: {words}" for words in self.advice)],
             **further,
         )
 

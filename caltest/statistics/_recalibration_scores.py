@@ -56,8 +56,6 @@ class TemperatureScore(Statistic):
     6.5917
     """
 
-    words = "temperature score"
-
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         return self.read(self.signed(sample, outcomes))
@@ -126,8 +124,6 @@ class OverConfidence(TemperatureScore):
     6.5917
     """
 
-    one_sided = True
-
     def read(self, signed: Floats) -> Floats:
         """Return :math:`-U`."""
         return 0.0 - signed
@@ -152,8 +148,6 @@ class UnderConfidence(TemperatureScore):
     >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.UnderConfidence()), 4)
     1.2164
     """
-
-    one_sided = True
 
     def read(self, signed: Floats) -> Floats:
         """Return :math:`U`."""

@@ -262,7 +262,8 @@ def test_the_first_screen(path, run):
     assert found.startswith("No miscalibration is found: ")
     assert "accuracy minus confidence" in numbers
     assert "What to do: " in advice
-    assert more.startswith("Labels: column label (guessed).\nMore: --details (every lens and statistic), --plot FILE")
+    assert more.startswith("Labels: column label (guessed). Labels and their probability columns: 0 ->")
+    assert "More: --details (every lens and statistic), --plot FILE" in " ".join(more.split())
 
 
 def test_columns_are_named(path, named, run):

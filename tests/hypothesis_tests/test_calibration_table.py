@@ -244,7 +244,7 @@ Through the same lens: ECE 0.1031; a calibrated model with these predictions has
  typical error              up to 16.0 points          0 if calibrated; chance
                                                        alone shows up to 8.2
 
-In brackets: what is compatible with these data (95 % intervals, all together).
+In brackets: what is compatible with these data (95 % intervals).
 What to do: Do not use these predictions as they are.
 `caltest.recalibration_study(y_true, y_prob)` recalibrates them and shows on
 held-out folds what is left.
@@ -293,7 +293,8 @@ at most 0.06865 in 95 % of data sets.
  observed / expected  0.98  (0.89 to 1.06)  1 if calibrated
  calibration slope    0.99  (0.62 to 1.39)  1 if calibrated
 
-In brackets: what is compatible with these data (95 % intervals, all together).
+In brackets: what is compatible with these data (95 % intervals; the first two
+hold together).
 What to do: These data are too few to approve the predictions. To find errors of
 5 percentage points, collect about 870 observations.
 

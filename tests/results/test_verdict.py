@@ -34,8 +34,11 @@ FIELDS = {
     "n_observed": 583.0,
     "predicted": 0.159,
     "observed": 0.243,
+    "frequency": 0.243,
 }
-RATIO = Number(name="observed / expected", estimate=1.53, interval=ConfidenceInterval(1.42, 1.64), shown="1.53")
+RATIO = Number(
+    name="observed / expected", estimate=1.53, interval=ConfidenceInterval(1.42, 1.64), shown="1.53", meaning="1"
+)
 
 
 @pytest.mark.parametrize(
@@ -88,9 +91,9 @@ def test_the_first_screen(monkeypatch):
         "Predicted risks are too low: 15.9 % predicted, 24.3 % observed. They are also too extreme:",
         "differences between low and high risks are overstated. Calibration is rejected (p = 0.0001).",
         "",
-        " observed / expected  1.53",
+        " observed / expected  1.53  1",
         "",
-        "In brackets: what is compatible with these data (95 % intervals, all together).",
+        "In brackets: what is compatible with these data (95 % intervals).",
         "What to do: Do not use these predictions as they are. `caltest repair hospital.csv -o repaired.csv`",
         "recalibrates them and shows on held-out folds what is left.",
     ]

@@ -63,7 +63,6 @@ def test_sides():
         assert over.direction(sample, sample.outcome) == under.direction(sample, sample.outcome) == signed
     assert caltest.calibration_error([1], [0.0], statistic=over) == np.inf
     assert caltest.calibration_error([1], [0.0], statistic=under) == -np.inf
-    assert (SCORE.one_sided, over.one_sided, caltest.ECE().one_sided) == (False, True, False)
 
 
 def test_an_impossible_label_makes_it_infinite():

@@ -67,7 +67,6 @@ class CoxLikelihoodRatio(Specification):
 
     partition: ClassVar[None] = None
     measures_scatter: ClassVar[bool] = False
-    one_sided: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         validate_choice(self.part, "part", _PARTS)
@@ -76,11 +75,6 @@ class CoxLikelihoodRatio(Specification):
     def name(self) -> str:
         """Its short name."""
         return type(self).__name__
-
-    @property
-    def words(self) -> str:
-        """What it is called as the source of a direction."""
-        return str(self)
 
     @property
     def components(self) -> tuple[CoxLikelihoodRatio, ...]:
@@ -149,8 +143,7 @@ def cox_test(
         * ``degrees_of_freedom``: 2; 1 if the predictions are constant, 0 if all of them are 0 or 1.
 
         Estimates are NaN where they do not exist, and a note gives the reason. The statistics of the two parts sum to
-        the joint one. ``direction`` is that of the slope, if the slope itself is significant at the 5 % level: below 1
-        the predictions are too extreme.
+        the joint one.
 
     Raises
     ------

@@ -25,8 +25,6 @@ class Statistic(Specification, ABC):
 
     measures_scatter: ClassVar[bool] = False
     """Whether an unusually small value means that labels vary less than predicted."""
-    one_sided: ClassVar[bool] = False
-    """Whether only one of the two directions that `direction` tells apart makes the statistic large."""
     is_slow: ClassVar[bool] = False
     """Whether its time grows with the square of the number of observations, so that reports draw less for it."""
     hint_of_sums: ClassVar[str] = ""
@@ -41,7 +39,7 @@ class Statistic(Specification, ABC):
 
     @property
     def words(self) -> str:
-        """What it is called as the source of a direction and on the axes of pictures, in words or as code."""
+        """What it is called on the axes of pictures, in words or as code."""
         return str(self)
 
     @property

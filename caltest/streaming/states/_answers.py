@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Never
 
 import numpy as np
@@ -26,7 +26,7 @@ from caltest.resampling.engine._pvalues import combine_pvalues, tail_pvalues
 from caltest.resampling.engine._run import monte_carlo_error
 from caltest.results import ComponentResult, Note, TestResult
 from caltest.statistics._base import Statistic, validate_estimate, validate_statistic
-from caltest.streaming.states._micro_cells import CoarseCells
+from caltest.streaming.states._micro_cells import CoarseCells, Nodes
 from caltest.streaming.states._values import OutcomeSums, Simulation, StateSums, Streamed, refusal, values_of
 
 _DRAWS = 999
@@ -213,13 +213,15 @@ class TwoOutcomes(Answers):
 
     @property
     def _evidence(self) -> EventEvidence:
-        """What is known of the predictions: those of a micro-cell are replaced by their average."""
-        count = self.sums.micro.count
-        size = count.sum(axis=1)
-        used = size > 0
-        mean = self.sums.micro.prob.sum(axis=1)[used] / size[used]
-        counts = mean, size[used].astype(np.float64), count[used, 1].astype(np.float64)
-        return EventEvidence(None, self.lens, counts=counts)
+        """What is known of the predictions: those of a micro-cell with the same outcome are replaced by two."""
+        micro, parts = self.sums.micro, ("count", "first", "second", "third")
+        nodes = [
+            Nodes.of(replace(micro, **{name: getattr(micro, name) * (np.arange(2) == outcome) for name in parts}))
+            for outcome in (0, 1)
+        ]
+        prob, weight = (np.concatenate([getattr(one, name) for one in nodes]) for name in ("prob", "weight"))
+        events = np.where(np.arange(len(prob)) < len(nodes[0].prob), 0.0, weight)
+        return EventEvidence(None, self.lens, counts=(prob, weight, events))
 
 
 @dataclass(frozen=True, eq=False)
