@@ -77,6 +77,11 @@ class CoxLikelihoodRatio(Specification):
         return type(self).__name__
 
     @property
+    def words(self) -> str:
+        """What it is called on the axes of pictures."""
+        return str(self)
+
+    @property
     def components(self) -> tuple[CoxLikelihoodRatio, ...]:
         """The statistic itself."""
         return (self,)
