@@ -319,10 +319,11 @@ class Verdict(Result):
         size = f"{self.n_samples:,} observation{'' if self.n_samples == 1 else 's'}"
         groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
         outcomes = f", {self.n_outcomes} classes"
-        if self.n_outcomes == 2 and math.isfinite(self.frequency):
-            events = f"{self.frequency * self.n_samples:,.0f}, " if not self.weighted else ""
+        share = self.observed if math.isnan(self.frequency) else self.frequency
+        if self.n_outcomes == 2 and math.isfinite(share):
+            events = f"{share * self.n_samples:,.0f}, " if not self.weighted else ""
             name = f'event "{about.event}"' if about.event else about.outcome
-            outcomes = f", {name} ({events}{as_percent(self.frequency)})"
+            outcomes = f", {name} ({events}{as_percent(share)})"
         by = f', predicted by "{about.column}"' if about.column else ""
         return f"{f'{about.source}: ' if about.source else ''}{size}{groups}{outcomes}{by}"
 

@@ -335,7 +335,7 @@ def test_conclusion():
     assert (
         "rejected at the 10 % level (global p = 0.005). Both subgroups are rejected after Holm's" in rejected.conclusion
     )
-    assert "All 2 subgroups are rejected after Holm's correction: east and west." in rejected.conclusion
+    assert "Both subgroups are rejected after Holm's correction: east and west." in rejected.conclusion
 
 
 # Refusals.
