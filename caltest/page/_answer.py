@@ -24,7 +24,6 @@ from caltest.results import Verdict
 from caltest.results._description import Table, percent
 
 _ABOUT_DATA = {"C303", "C304", "C901"}  # cautions; others are about tests
-_TOGETHER = "Compatible with: 95 % intervals, all rows together."
 
 
 @dataclass(frozen=True)
@@ -240,8 +239,7 @@ def _where(model: Model, verdict: Verdict) -> list[Part]:
     """Return the ranges of the predictions, and of several classes those that differ most."""
     what = "range of confidence" if model.has_classes else "predictions"
     table = table_of(ranges_of(model.event), what, _words(verdict))
-    said = [_TOGETHER] if "compatible with" in table.head else []
-    parts = [Part("Where", said, table, f"Ranges of the {'confidence' if model.has_classes else 'predictions'}")]
+    parts = [Part("Where", [], table, f"Ranges of the {'confidence' if model.has_classes else 'predictions'}")]
     if model.has_classes:
         found, number = classes_of(model.sample, model.class_names), len(model.class_names)
         said = [f"The {len(found)} of {number:,} classes whose totals differ most."] if number > len(found) else []

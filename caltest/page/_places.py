@@ -19,6 +19,8 @@ from caltest.results._description import Table, as_percent
 from caltest.results._finding import show_range
 
 MOST_PLACES = 8
+COMPATIBLE = "compatible with (95 %)"
+"""The column of intervals; those of a table hold together."""
 _MISSED = 0.05  # by all intervals of a table together
 _FEWEST = 10  # observations of a range
 _NEAR = 1e-9  # a prediction that is a round number belongs to the side of one half, so that the complement mirrors
@@ -81,13 +83,13 @@ def table_of(places: Sequence[Place], what: str, words: tuple[str, str]) -> Tabl
         what: [one.name for one in places],
         words[0]: [as_percent(one.predicted) for one in places],
         words[1]: [as_percent(one.observed) for one in places],
-        "compatible with": [one.interval for one in places],
+        COMPATIBLE: [one.interval for one in places],
         "observations": [f"{one.n:,}" for one in places],
         "decision": ["wrong" if one.is_wrong else "" for one in places],
     }
     if len({one.n for one in places}) == 1 < len(places):
         del columns["observations"]
-    for name, nothing in (("compatible with", "-"), ("decision", "")):
+    for name, nothing in ((COMPATIBLE, "-"), ("decision", "")):
         if set(columns[name]) == {nothing}:
             del columns[name]
     return Table(tuple(columns), list(zip(*columns.values(), strict=True)))
