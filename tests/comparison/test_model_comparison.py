@@ -190,12 +190,21 @@ the numbers of models and of pairs.
 """
 PRINTED_MODEL = """
 logistic (whole prediction, 899 observations)
-Calibration is rejected at the 5 % level (p = 0.01). The model is
-under-confident: average confidence 0.8745, accuracy 0.96 (temperature score, p
-= 0.01).
-The l2 calibration error is 0.0438 (95 % confidence interval 0.0270 to 0.0599).
+
+The model is under-confident: its confidence is 87.4 % on average, 96.0 % of its
+predictions are right. Calibration is rejected at the 5 % level (p = 0.01).
 ECE 0.04799; a calibrated model with these predictions has 0.04638 on average
 and at most 0.05479 in 95 % of data sets.
+
+ accuracy minus confidence  +8.5 points (+6.9 to       0 if calibrated
+                            +9.8)
+ typical error              4.4 points (2.7 to 6.0)    0 if calibrated; chance
+                                                       alone shows up to 2.6
+
+In brackets: what is compatible with these data (95 % intervals).
+What to do: Do not use these predictions as they are.
+`caltest.recalibration_study(y_true, y_prob)` recalibrates them and shows on
+held-out folds what is left.
 
  statistic            value  under calibration (5 % to 95 %)  p-value
  ECE()              0.04799     0.04638 (0.03929 to 0.05479)    0.335

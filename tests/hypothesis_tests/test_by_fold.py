@@ -287,6 +287,7 @@ def test_a_single_user_function_still_works_as_statistic_by_fold():
     assert [test.n_samples for test in found.folds] == [len(rows) for rows in parts.members]
 
 
+@pytest.mark.slow
 def test_words_of_folds_whose_events_are_less_frequent_than_predicted():
     rng = np.random.default_rng(0)
     risk, fold = rng.uniform(0.3, 0.7, 900), np.arange(900) % 3

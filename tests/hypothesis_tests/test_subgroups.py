@@ -73,6 +73,7 @@ def test_a_single_subgroup_is_the_test_itself(problem):
     assert tests.pvalue == alone.pvalue == tests.pvalue_adjusted[0]
 
 
+@pytest.mark.slow
 def test_correction_over_subgroups(problem):
     y_true, y_prob, subgroup = problem
     for correction in ("holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"):

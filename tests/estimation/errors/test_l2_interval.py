@@ -395,6 +395,7 @@ def test_labels_that_follow_the_predictions_have_an_error_of_0_within_the_interv
     assert interval.confidence_interval.low == 0
 
 
+@pytest.mark.slow
 def test_dependence_widens_intervals_and_comparisons():
     y_true, prob, group = clustered((40,) * 25, 0.3, np.random.default_rng(3))
     plain, grouped = (ct.l2_interval(y_true, prob**1.3, groups=ids) for ids in (None, group))

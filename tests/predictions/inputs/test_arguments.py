@@ -95,6 +95,9 @@ def _equal(found, expected):
     assert found == expected
 
 
+OF_AN_EVENT = {"calibration_in_the_large", "calibration_slope"}
+
+
 def test_functions_read_columns_by_their_names():
     """Every public function of labels and predictions gives the same answer in any order of the columns."""
     rooms = (caltest, estimation, hypothesis_tests)
@@ -111,7 +114,7 @@ def test_functions_read_columns_by_their_names():
         options = {key: value for key, value in {"n_resamples": n_resamples, "rng": 0}.items() if key in parameters}
         options |= {"margin": 0.3} if "margin" in parameters else {}
         options |= {"subgroup": PROB[:, 0] > 0.4} if "subgroup" in parameters else {}
-        if name in {"spiegelhalter_test", "cox_test", "bridge_test", "tcal_test"}:
+        if name in {"spiegelhalter_test", "cox_test", "bridge_test", "tcal_test"} or name in OF_AN_EVENT:
             options["lens"] = caltest.ClassWise(1)
         expected = function(LABEL, PROB, **options)
         found = function(NAMED, FRAME[OTHER], **options)

@@ -38,6 +38,7 @@ def test_scores_are_those_of_a_slow_twin():
     assert type(found.recalibrator_).__name__ + "()" == min(allowed, key=found.scores_.get)
 
 
+@pytest.mark.slow
 def test_what_loses_accuracy_or_has_an_infinite_score_is_not_chosen():
     y_true, models = caltest.datasets.load_digits_predictions()
     found = AutomaticCalibration().fit(models["naive_bayes"], y_true)

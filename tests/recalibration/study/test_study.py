@@ -310,6 +310,7 @@ def test_folds_of_few_groups_cannot_decide():
     assert study.conclusion.startswith("net: These data cannot decide")
 
 
+@pytest.mark.slow
 def test_the_conditions_with_groups_are_those_of_its_tests():
     """The text said "Valid if observations are independent" where patients with several observations were named."""
     prob, y_true = over_confident(400, 2, seed=3)

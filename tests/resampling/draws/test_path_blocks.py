@@ -126,7 +126,7 @@ PREDICTIONS = {
 
 @pytest.mark.parametrize(
     ("single", "most_classes"),
-    [(False, 300), (True, 33), pytest.param(True, 300, marks=pytest.mark.slow)],  # each compiles for some seconds
+    [pytest.param(False, 300, marks=pytest.mark.slow), (True, 33), pytest.param(True, 300, marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize("kind", PREDICTIONS)
 def test_classwise_ks_of_many_replicates(kind, single, most_classes, monkeypatch):

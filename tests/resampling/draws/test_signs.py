@@ -60,6 +60,7 @@ def test_most_statistics_accept_groups():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.slow
 def test_signs_are_exchanged_labels_where_both_outcomes_are_equally_probable(weighted):
     """A residual of +1/2 becomes -1/2: another label, which every statistic can evaluate."""
     y_true, prob, group = problem(60, 2, 7)

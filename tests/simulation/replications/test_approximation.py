@@ -221,6 +221,7 @@ def test_the_plot_refuses():
         caltest.plotting.plot_approximation(3)
 
 
+@pytest.mark.slow
 def test_one_distribution_shows_no_variation_between_distributions():
     study = approximation_study(GaussianMixture1D(1, 1), n_samples=[30], n_replicates=5, n_holdout=2000, rng=0)
     assert study.to_frame()["median_se"].isna().all()

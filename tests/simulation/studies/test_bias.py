@@ -150,6 +150,7 @@ def of_compiled_draws(**options):
 
 
 @pytest.mark.parametrize("study", [of_mixture, of_compiled_draws])
+@pytest.mark.slow
 def test_an_interrupted_study_goes_on_bit_for_bit(study, tmp_path):
     whole = study()
     resumed = interrupted_and_resumed(study, tmp_path / "threads", workers=2)
