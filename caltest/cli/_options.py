@@ -323,15 +323,15 @@ def typed_options(options: argparse.Namespace) -> list[str]:
     """Return the options that say how the file is read, as they are typed."""
     import shlex
 
-    flags = {"class_names": "--class-names", "file_format": "--format"}
+    flags = {"class_names": "--class-names", "file_format": "--format", "sample_weight": "--weights"}
     names = ("label", "prob", "classes", "class_names", "file_format", "sep", "decimal", "encoding")
     found = []
-    for name in names:
+    for name in (*names, "groups", "sample_weight"):
         value = getattr(options, name, None)
         if value != options.parser.get_default(name):
             text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             found += [flags.get(name, f"--{name}"), shlex.quote(text)]
-    return found
+    return [*found, "--normalise"] if options.normalise else found
 
 
 def about_file(
@@ -341,11 +341,13 @@ def about_file(
 
     ``typed`` are the options with which the file was read, which commands that are advised need too.
     """
+    import shlex
     from dataclasses import replace
 
     if verdict.subject is None:
         return verdict
-    named: dict[str, Any] = {"source": source, "path": "" if path is None else " ".join([str(path), *typed])}
+    command = "" if path is None else " ".join([shlex.quote(str(path)), *typed])
+    named: dict[str, Any] = {"source": source, "path": command}
     if data.n_classes == 2 and not verdict.subject.of_confidence:
         ((event, column),) = [*data.columns.items()][-1:]
         named |= {"event": f"{data.label} = {event}", "column": column}

@@ -21,6 +21,7 @@ from caltest.cli._options import (
     parse_names,
     problem_of,
     reading_of,
+    typed_options,
 )
 from caltest.cli._scan import is_state
 from caltest.results import CalibrationWarning
@@ -107,7 +108,7 @@ def _model(name: str, data: PredictionFile, path: Path, options: argparse.Namesp
     if options.subgroup is None and not several and str(path) != "-":
         found = _other_levels(data, path, options)
     source = "standard input" if str(path) == "-" else path.name
-    in_words = partial(about_file, data=data, source=source, path=path)
+    in_words = partial(about_file, data=data, source=source, path=path, typed=typed_options(options))
     return Model(name if several else "", data.y_true, data.y_prob, problem_of(data), in_words, found)
 
 

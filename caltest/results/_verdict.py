@@ -6,6 +6,7 @@ Sentences are made here from numbers and words, so that no text is ever cut apar
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -298,6 +299,7 @@ class Verdict(Result):
         """Say how many observations to collect where nothing can be decided."""
         if not rejects(self.smallest_possible_pvalue, self.alpha):
             path = self.subject.path if self.subject else ""
+            path = re.sub(r" --groups ('[^']*'|\S+)", "", path)  # each group would have too few again
             how = f"`caltest subgroups {path} --by COLUMN`" if path else "`caltest.subgroup_tests`"
             if self._by_hand:
                 return "Collect data from more groups. To compare groups, test each by itself."

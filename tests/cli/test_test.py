@@ -515,3 +515,17 @@ def test_too_many_cells_are_refused_in_one_line(run, path, cells):
     code, out, err = run("test", path, "--statistic", f"ECE({cells}(1000000000))")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "must be at most 16,777,216" in err
+
+
+def test_advised_commands_read_the_file_as_this_one_did(tmp_path, capsys):
+    """Advice without --classes was refused, without --groups it was another test, and a space ended the name."""
+    file = tmp_path / "my file.csv"
+    rows = [f"{'yes' if i % 2 else 'no'},{0.1 if i % 2 else 0.9},{i // 2},{i % 3}" for i in range(60)]
+    file.write_text("\n".join(["outcome,risk,patient,site", *rows]))
+    command = ["test", str(file), "--classes", "yes", "--resamples", "199", "--groups"]
+    assert main([*command, "patient"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for advised, out in (("repair", "repaired.csv"), ("report", "report.html")):
+        assert f"`caltest {advised} '{file}' --classes yes --groups patient -o {out}`" in said
+    assert main([*command, "site"]) == 0
+    assert f"`caltest subgroups '{file}' --classes yes --by COLUMN`" in " ".join(capsys.readouterr().out.split())

@@ -236,7 +236,7 @@ class RecalibrationStudy(Judged, Result):
             first = f"After {name} calibration is {still} at the {level} level ({p}; {was})."
         elif before.rejected:
             first = (
-                f"After {name} calibration is rejected no longer at the {level} level ({p}; {was}). This does not "
+                f"After {name} calibration is no longer rejected at the {level} level ({p}; {was}). This does not "
                 "prove that the model is calibrated."
             )
         elif row.decision == "undecidable":

@@ -88,7 +88,7 @@ def test_an_over_confident_model_is_repaired(study, problem):
     assert study.row("temperature").accuracy == study.rows[0].accuracy
     verdict = study.achieved("temperature")
     assert verdict.startswith("After temperature scaling (T = ")
-    assert "calibration is rejected no longer at the 5 % level (p = " in verdict
+    assert "calibration is no longer rejected at the 5 % level (p = " in verdict
     assert "This does not prove that the model is calibrated." in verdict
     assert "Better calibrated than before: temperature" in study.conclusion
     assert study.is_recommended("temperature")
@@ -190,7 +190,7 @@ def test_labels_of_probability_0_and_two_classes_and_several_statistics():
 
 
 def test_the_verdict_begins_with_what_is_worse_or_stays():
-    """On held-out folds the log score rose, and the verdict began with "rejected no longer"."""
+    """On held-out folds the log score rose, and the verdict began with "no longer rejected"."""
     rng = np.random.default_rng(0)
     event = rng.uniform(0.02, 0.98, 120)
     label = (rng.random(120) < event).astype(int)
