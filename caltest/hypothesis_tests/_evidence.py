@@ -132,14 +132,13 @@ class Evidence(ABC):
     def sums_of(self, test: TestResult) -> dict[str, Any]:
         """Return the fields of a verdict that its sentences need."""
         predicted, observed = self.averages
-        rarer = self.frequency if self.expected[0] <= self.expected[1] else 1 - self.frequency
         return {
             "subject": self.subject,
             "predicted": predicted,
             "observed": observed,
             "frequency": self.frequency,
             "n_expected": self.n_expected,
-            "n_observed": rarer * sum(self.expected),
+            "n_observed": min(self.frequency, 1 - self.frequency) * sum(self.expected),
             "impossible": self._impossible(test),
             "streamed": getattr(self, "counts", None) is not None,
             "certain": not self.cells.size,
@@ -251,14 +250,17 @@ class EventEvidence(Evidence):
         """Why there is no slope, in a few words."""
         if not self.cells.size:
             return "all predictions are 0 % or 100 %"
-        return "all predictions are equal" if min(self.cells.worth) >= FEWEST_EVENTS else "too few events"
+        events, others = self.cells.worth
+        if min(events, others) >= FEWEST_EVENTS:
+            return "all predictions are equal"
+        return "too few events" if events <= others else f"too few {self.subject.opposite}"
 
     def _numbers(self, test: TestResult) -> list[Number]:
         large, slope = self.in_the_large, self.slope
         steep = next((DIFFERENCES[finding.kind] for finding in test.findings if finding.kind in DIFFERENCES), "")
         if_calibrated = "1 if calibrated"
         return [
-            _ratio("observed / expected", large.ratio, large.ratio_interval, if_calibrated),
+            _ratio("observed / expected", large.ratio, large.ratio_interval, if_calibrated, "no events are predicted"),
             _ratio(
                 "calibration slope",
                 slope.slope,
@@ -320,8 +322,9 @@ class ClassesEvidence(Evidence):
     def _numbers(self, test: TestResult) -> list[Number]:
         large, (predicted, observed) = self.confidence.in_the_large, self.averages
         low, high = (100 * predicted * (end - 1) for end in large.ratio_interval)
-        shown = f"{100 * (observed - predicted):+.1f} points ({low:+.1f} to {high:+.1f})"
-        interval = ConfidenceInterval(low, high)
+        shown, interval = f"{100 * (observed - predicted):+.1f} points", None
+        if not math.isnan(low):
+            shown, interval = f"{shown} ({low:+.1f} to {high:+.1f})", ConfidenceInterval(low, high)
         return [
             Number(
                 name="accuracy minus confidence",

@@ -70,7 +70,7 @@ class Verdict(Result):
         Expected number of the rarer one of events and other observations; of several classes of right and wrong
         predictions. With fewer than 5 a test that does not reject decides nothing.
     n_observed : float
-        Observed number of the rarer one.
+        Observed number of the one that is rarer in the data.
     predicted, observed : float
         Average prediction and frequency of the event, without impossible labels; of several classes confidence and
         accuracy.
@@ -159,9 +159,9 @@ class Verdict(Result):
         """Return what is wrong and the decision; brief, where the intervals stand beside the sentences."""
         if self.said:
             return [self.said]
-        if self.decision == "undecidable":
+        if self.decision == "undecidable" and not self._came_true:
             return [self._cannot_tell()]
-        if self.decision == "not rejected":
+        if self.decision != "rejected":
             return self._nothing_found(brief)
         at = "" if brief else f" at the {percent(self.alpha)} level"
         decided = f"{self.hypothesis} is rejected{at} ({self._p}{'' if brief else self.least})."
@@ -177,11 +177,16 @@ class Verdict(Result):
             return ()
         if self.decision == "rejected":
             return (self._mend(),)
-        if self.decision == "undecidable":
+        if self.decision == "undecidable" and not self._came_true:
             return (self._collect(),)
         if self.certain:
             return ("Make sure that these are predictions, not the outcomes or decisions made from probabilities.",)
         return (self._approve(),)
+
+    @property
+    def _came_true(self) -> bool:
+        """Whether all predictions are certain and more observations, however many, would be no evidence."""
+        return self.certain and self.subject is not None and rejects(self.smallest_possible_pvalue, self.alpha)
 
     @property
     def _by_hand(self) -> bool:
@@ -285,8 +290,10 @@ class Verdict(Result):
                 "alone, and test new data."
             )
         if self.n_observed < _ENOUGH:
+            assert self.subject is not None
+            rarer = self.subject.outcome if self._share <= 0.5 else self.subject.opposite
             return (
-                f"Do not use these predictions as they are. There are too few {self._rarer} ({self.n_observed:.4g}) to "
+                f"Do not use these predictions as they are. There are too few {rarer} ({self.n_observed:.4g}) to "
                 "recalibrate them: find out whether this is the population and the outcome that they were made for."
             )
         first = "Do not use these predictions as they are."
@@ -315,13 +322,18 @@ class Verdict(Result):
         return "Nothing speaks against these predictions. Test them again on new data from time to time."
 
     @property
+    def _share(self) -> float:
+        """Frequency of the event in all observations, where it is known."""
+        return self.observed if math.isnan(self.frequency) else self.frequency
+
+    @property
     def head(self) -> str:
         """What was tested, in one line."""
         about = self.subject or Subject()
         size = f"{self.n_samples:,} observation{'' if self.n_samples == 1 else 's'}"
         groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
         outcomes = f", {self.n_outcomes} classes"
-        share = self.observed if math.isnan(self.frequency) else self.frequency
+        share = self._share
         if self.n_outcomes == 2 and math.isfinite(share):
             events = f"{share * self.n_samples:,.0f}, " if not self.weighted else ""
             name = f'event "{about.event}"' if about.event else about.outcome
@@ -332,7 +344,8 @@ class Verdict(Result):
     @property
     def in_brackets(self) -> str:
         """What the brackets beside the numbers are; empty where there are none."""
-        shown = [number.name for number in self.numbers if number.interval is not None]
+        numbers = (row for row in self.numbers if row.interval is not None and not row.shown.startswith("up to"))
+        shown = [number.name for number in numbers]
         ends = "; the first two hold together)." if "calibration slope" in shown[1:2] else ")."
         return f"{_IN_BRACKETS}{ends}" if shown else ""
 

@@ -149,6 +149,28 @@ def test_too_few_events_are_not_repaired():
     assert few.advice[0].startswith("Do not use these predictions as they are. There are too few events (3) to")
 
 
+def test_certain_predictions_need_no_more_observations():
+    """More of them would be no evidence: 4,000,000,000,000 observations were advised."""
+    classes = np.eye(3)[np.arange(60) % 3]
+    found = caltest.calibration_test(classes.argmax(axis=1), classes, n_resamples=99, rng=0).verdict
+    assert found.decision == "undecidable"
+    assert found.conclusion.startswith("All predictions are 0 % or 100 %, and all of them came true.")
+    assert not [words for words in ("Collect", "nan", "In brackets") if words in str(found)]
+
+
+def test_data_without_other_observations_are_not_repaired():
+    prob = np.linspace(0.1, 0.4, 60)
+    few, none = (caltest.calibration_test(np.arange(60) >= n, prob, n_resamples=99, rng=0).verdict for n in (30, 0))
+    assert "recalibration_study" in few.advice[0]
+    assert "There are too few observations without the event (0)" in none.advice[0]
+    assert none.numbers[1].meaning == "too few observations without the event"
+
+
+def test_events_that_are_not_predicted_have_no_ratio():
+    (ratio, *_) = caltest.calibration_test([1], [0.0], n_resamples=99, rng=0).verdict.numbers
+    assert (ratio.shown, ratio.meaning) == ("-", "no events are predicted")
+
+
 def test_a_test_and_its_verdict_agree():
     rng = np.random.default_rng(0)
     prob = rng.uniform(0.5, 1, 2_000)
