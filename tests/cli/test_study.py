@@ -127,6 +127,7 @@ def test_bias(tmp_path):
     assert_same(frame_of(tmp_path, "bias", PICTURES), expected.to_frame())
 
 
+@pytest.mark.slow
 def test_intervals_and_recalibrated_models_may_be_named(tmp_path):
     text = f"RecalibratedModel({MIXTURE}, TemperatureScaling(), n_train=100)"
     config = f"""

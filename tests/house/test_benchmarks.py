@@ -331,6 +331,7 @@ def test_the_page_that_compares_estimators_has_the_winners_of_its_data():
     assert set(found["best"]) <= {"a", "b"}
 
 
+@pytest.mark.slow
 def test_equal_methods_are_rarely_told_apart():
     n_sets, rng = 200, np.random.default_rng(0)
     limit = 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_sets)

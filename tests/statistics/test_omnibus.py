@@ -121,6 +121,7 @@ EVENTS = {
 }
 
 
+@pytest.mark.slow
 def test_exchanging_the_classes_changes_no_value():
     """The event and its complement on the same labels: every part, on observed and on simulated labels."""
     for name, make in EVENTS.items():

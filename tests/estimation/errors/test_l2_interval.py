@@ -168,6 +168,7 @@ def test_notes_name_where_the_coverage_is_not_proven():
     assert sparse.notes[0].text.startswith("100 % of the observations lie in cells of fewer than 10.")
 
 
+@pytest.mark.slow
 def test_sparse_cells_do_not_depend_on_the_unit_of_weights():
     """Sums of weights were compared with 10 observations: weights that sum to 1 were always sparse."""
     y_true, prob = problem(2, 400)

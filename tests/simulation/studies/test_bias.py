@@ -167,6 +167,7 @@ def test_an_interrupted_study_goes_on_in_processes(study, tmp_path):
     pd.testing.assert_frame_equal(resumed.replicates, study().replicates, check_exact=True)
 
 
+@pytest.mark.slow
 def test_each_statistic_has_its_own_target():
     lens = caltest.Confidence()
     statistics = [ECE(), ECE(distance=caltest.predictions.chebyshev), SquaredL2(EqualMass(5)), ConvexECE(), KS()]
