@@ -133,6 +133,7 @@ def _run(options: argparse.Namespace) -> int:
     facts = {"source": source, **facts_of(data)}
     verdict = about_file(table.verdict, data, source, options.file, typed_options(options))
     detailed = options.details or options.all or data.folds is not None
+    vars(table[0] if len(table) == 1 else table)["verdict"] = verdict  # what is printed names the file
     text = _as_text(table, data, source, options) if detailed else _first_screen(verdict, data, options)
     show(options, text, facts, verdict=verdict.to_dict(), **table.to_dict())
     if options.plot is not None:

@@ -245,6 +245,16 @@ class EventEvidence(Evidence):
         )
         return tuple(finding_of(error, self.subject) for error in found)
 
+    def _impossible(self, test: TestResult) -> Impossible | None:
+        """Return which labels were impossible; of a stream they are counted, and the others are not tested."""
+        if self.counts is None:
+            return super()._impossible(test)
+        prob, size, events = self.counts
+        zero, one = float(events[prob <= 0].sum()), float((size - events)[prob >= 1].sum())
+        inside = prob[(prob > 0) & (prob < 1)]
+        smallest = float(inside.min()) if inside.size else math.nan
+        return Impossible(round(zero), round(one), smallest=smallest) if zero + one else None
+
     @property
     def _without_slope(self) -> str:
         """Why there is no slope, in a few words."""

@@ -23,6 +23,8 @@ from caltest.predictions._arrays import Floats, Integers
 from caltest.results import ConfidenceInterval
 from caltest.results._decision import rejects
 
+_MOST = 0.75  # of the observations: a region of more is not a part of them
+
 
 @dataclass(frozen=True, kw_only=True)
 class NamedError:
@@ -106,9 +108,9 @@ def findings_of_event(
     """Return what is wrong with the probabilities of an event, what the first sentence is about first.
 
     A region comes first if a logistic recalibration would not repair everything, unless the average is wrong and the
-    region holds most observations; otherwise the average is first, then the slope, and a region is last. Of several
-    regions the one with the largest difference is named, and after a bend the one with the most evidence. With groups
-    or weights no regions are tested.
+    region holds three quarters of the observations; otherwise the average is first, then the slope, and a region is
+    last. Of several regions the one with the largest difference is named, and after a bend the one with the most
+    evidence. With groups or weights no regions are tested.
 
     Parameters
     ----------
@@ -160,7 +162,8 @@ def findings_of_event(
                 for evidence in (regions.score, regions.observed - regions.predicted)
             )
             # A region of most observations says no more than the average, if that is wrong.
-            tells = not found or found[0].kind not in {"too low", "too high"} or regions.n[clearest] <= cells.total / 2
+            most = regions.n[clearest] > _MOST * cells.total
+            tells = not most or not found or found[0].kind not in {"too low", "too high"}
             bent = tells and bool(rejects(bend_pvalue(regions.cells, rng), alpha))
             worst = clearest if bent else largest
             found.insert(0 if bent else len(found), _of_region(regions, worst, float(pvalues[worst]), alpha, bent=bent))

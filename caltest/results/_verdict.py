@@ -319,6 +319,9 @@ class Verdict(Result):
         if self.detectable is not None and self.detectable.too_few:
             few: str = self.detectable.advice
             return few
+        if self.detectable is None:
+            unknown = "No error is found, but it is not known how large an error would have been found"
+            return f"{unknown}: this answer approves nothing by itself. Test the predictions again on new data."
         return "Nothing speaks against these predictions. Test them again on new data from time to time."
 
     @property

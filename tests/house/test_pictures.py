@@ -35,6 +35,7 @@ def test_main_pictures_can_be_read():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
 @pytest.mark.parametrize("drawings", gallery.GALLERY, ids=[name for name, _ in gallery.GALLERY])
 def test_every_picture_can_be_read(drawings):
     found = list(drawings[1]())

@@ -337,3 +337,14 @@ def test_probabilities_of_float32_are_those_in_memory(n_classes, lens):
         known = caltest.calibration_test(y, prob, lens=state.lens, statistic=statistic)
         assert state.test(statistic).pvalue == pytest.approx(known.pvalue, rel=1e-9)
         assert state.error(statistic) == pytest.approx(known.statistic, rel=1e-12)
+
+
+def test_an_impossible_label_comes_first():
+    """A verdict of a stream once said that these data do not show what is wrong."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 400)
+    y = (rng.random(400) < p).astype(int)
+    verdict = CalibrationState().update(np.r_[y, 1], np.r_[p, 0.0]).test().verdict
+    assert verdict.conclusion.startswith("Impossible: 1 observation predicted with 0 % had the event.")
+    assert "If 0 % was rounded" in verdict.advice[0]
+    assert "approves nothing by itself" in CalibrationState().update(y, p).test().verdict.advice[0]
