@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -183,7 +184,10 @@ def run_test_of_state(options: argparse.Namespace) -> int:
         draws["rng"] = options.rng
     result = state.test(options.statistic, alpha=options.alpha, **draws)
     facts = {"source": str(options.file), "n_samples": state.n_samples, "lens": repr(state.lens)}
-    show(options, str(result), facts, **result.to_dict())
+    verdict = result.verdict
+    if verdict.subject is not None:
+        verdict = replace(verdict, subject=replace(verdict.subject, source=str(options.file)))
+    show(options, str(result if options.details else verdict), facts, verdict=verdict.to_dict(), **result.to_dict())
     if curve is not None:
         from caltest.plotting._reliability import save_reliability
 

@@ -44,7 +44,9 @@ def read_classes(written: Any, n_classes: int) -> list[str] | None:
 
 def with_class_names(answer: Answer, classes: Sequence[str] | None) -> Answer:
     """Return a result of a state whose lens is called by the labels of the classes, where these are known."""
-    names = {"lens_name": lens_name(answer.lens, classes)}
+    names: dict[str, Any] = {"lens_name": lens_name(answer.lens, classes)}
+    if getattr(answer, "_evidence", None) is not None:
+        names["_evidence"] = replace(answer._evidence, classes=classes)
     if hasattr(answer, "lens_short_name"):
         names["lens_short_name"] = lens_short_name(answer.lens, classes)
     return replace(answer, **names)
