@@ -352,7 +352,8 @@ def _event(y_true: NDArray[Any], columns: Columns, seen: list[Any]) -> Match:
     if len(seen) > 2:
         columns.refuse(
             f"the labels are {shortened(seen)}, and there is one probability column, {name!r}; labels "
-            "of more than two classes need one for each class: correct the labels, or name the columns with `prob`"
+            "of more than two classes need one for each class: name the column of the labels with `label`, correct the "
+            "labels, or name the columns with `prob`"
         )
     is_binary = y_true.dtype.kind in "iub" and set(seen) <= {0, 1}
     if not columns.named and is_binary:
