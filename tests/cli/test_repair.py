@@ -137,6 +137,7 @@ def test_an_archive_with_ten_classes_is_repaired_and_can_be_tested_with_its_grou
     assert "groups" in text
 
 
+@pytest.mark.slow
 def test_all_other_columns_stay_as_they_are(tmp_path, run):
     path, out = tmp_path / "given.csv", tmp_path / "out.csv"
     ids = [f"{k:04d}" for k in range(len(PROB))]
@@ -193,6 +194,7 @@ def test_a_repair_that_cannot_be_written_is_not_lost(given, tmp_path, run, monke
     assert not (tmp_path / "new.csv").exists()
 
 
+@pytest.mark.slow
 def test_a_map_that_makes_predictions_worse_is_no_success(tmp_path, run):
     """On the logistic digits the log score rose, and the report began with "no longer rejected"."""
     rng = np.random.default_rng(0)

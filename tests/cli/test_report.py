@@ -85,6 +85,7 @@ def test_bad_input(files, capsys):
     assert "state.npz is a state that 'caltest scan' wrote" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_labels_with_dollar_signs(run, frame, tmp_path):
     """What matplotlib would read as mathematics, or refuse."""
     names = ["$5$ & {more", "a_$x^{$", "$\\undefined$"]

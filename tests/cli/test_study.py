@@ -116,6 +116,7 @@ def test_power(tmp_path):
     assert_same(frame_of(tmp_path, "power"), expected.to_frame())
 
 
+@pytest.mark.slow
 def test_bias(tmp_path):
     assert run(tmp_path, "bias", BIAS) == 0
     models = {

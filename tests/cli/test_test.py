@@ -447,6 +447,7 @@ def test_classes_that_contradict_the_names_of_the_columns_are_refused(tmp_path, 
     assert main(["test", *options, "--prob", "mild,moderate,severe", "--classes", "mild,moderate,severe"]) == 0
 
 
+@pytest.mark.slow
 def test_groups_and_weights_of_a_file(tmp_path, problem, frame, answer, run):
     patient, weight = np.arange(60) // 3, np.arange(60) % 4 + 1
     path = tmp_path / "patients.csv"

@@ -51,6 +51,7 @@ def test_tests_are_those_of_single_metrics(problem, table):
         assert test.test_statistic == metric
 
 
+@pytest.mark.slow
 @FEW
 def test_adjusted_and_global_pvalues(problem):
     table = caltest.gce_table(*problem, n_resamples=99, rng=3)

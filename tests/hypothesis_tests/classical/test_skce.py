@@ -307,8 +307,9 @@ The l2 calibration error is 0.1434 (95 % confidence interval 0.0000 to 0.3117).
  accuracy minus confidence  -1.3 points (-15.8 to +12.3)  0 if calibrated
 
 In brackets: what is compatible with these data (95 % intervals).
-What to do: Nothing speaks against these predictions. Test them again on new
-data from time to time.
+What to do: No error is found, but it is not known how large an error would have
+been found: this answer approves nothing by itself. Test the predictions again
+on new data.
 
  statistic                   value  upper bound of p
  SKCE(estimator='biased')  0.00897                 1

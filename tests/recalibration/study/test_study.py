@@ -138,6 +138,7 @@ def test_answers_do_not_depend_on_names_workers_or_frames(problem):
     assert named.class_columns == {"a": "a", "b": "b", "c": "c"}
 
 
+@pytest.mark.slow
 def test_groups_and_weights(problem):
     y_true, prob = (part[:300] for part in problem)
     patient = np.arange(300) // 3

@@ -383,6 +383,7 @@ def test_a_single_column_is_the_positive_class():
     weight=hnp.arrays(float, (6, 5), elements=st.floats(0, 1).map(lambda w: w if w > 1e-200 else 0.0)),
     amount=st.floats(0, 1),
 )
+@pytest.mark.slow
 def test_maps_return_probabilities_and_leave_their_argument(weight, amount):
     weight[:, 0] += weight.sum(axis=1) == 0
     prob = weight / weight.sum(axis=1, keepdims=True)
