@@ -54,6 +54,7 @@ def test_it_writes_what_the_function_finds(given, tmp_path, run):
     assert f"map written to {tmp_path / 'repaired.json'}" in err
 
 
+@pytest.mark.slow
 def test_auto_says_how_it_chose(given, tmp_path, run):
     code, text, _ = run(
         *("repair", given, "-o", tmp_path / "out.tsv", "--map", tmp_path / "m.json", "--plot", tmp_path / "p.svg"),
@@ -67,6 +68,7 @@ def test_auto_says_how_it_chose(given, tmp_path, run):
     assert pd.read_csv(tmp_path / "out.tsv", sep="\t").shape == (400, 5)
 
 
+@pytest.mark.slow
 def test_one_column_and_folds_of_the_file(tmp_path, run):
     prob, y_true = over_confident(200, 2)
     path, out = tmp_path / "event.csv", tmp_path / "out.csv"

@@ -196,6 +196,7 @@ def test_notes_come_before_the_work_as_one_line(path, run, monkeypatch):
     assert second == "caltest: stopped"
 
 
+@pytest.mark.slow
 def test_plot(tmp_path, path, run):
     for number, options in enumerate(
         [[], ["--lens", "ClassWise(1)", "--statistic", "ECE(EqualMass(5))"], ["--lens", "TopK(2)"]]
@@ -281,6 +282,7 @@ def test_columns_are_named(path, named, run):
     assert "\n class dog " in out
 
 
+@pytest.mark.slow
 def test_lines_fit_the_terminal(tmp_path, problem, run, monkeypatch):
     y, prob = problem
     words = np.array([f"a long name of a class that nobody would type, number {k}" for k in range(3)])

@@ -21,6 +21,7 @@ class _AllSigns(Shocks):
         yield slice(0, self.n_draws), np.array([*product((-1.0, 1.0), repeat=self.n_groups)], dtype=np.float32).T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_outcomes", [2, 3])
 def test_variances_are_those_over_all_signs(n_outcomes):
     """Groups that lie in one cell each: the stated variance of A is that over all 256 patterns of signs."""

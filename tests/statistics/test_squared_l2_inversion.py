@@ -134,6 +134,7 @@ def test_few_groups_give_no_interval():
     assert [*ct.l2_interval(y_true, prob, sample_weight=weight)] == [0, 1]
 
 
+@pytest.mark.slow
 def test_below_20_groups_a_certificate_holds_for_groups_of_equal_labels():
     """Groups count as one observation each; 50 groups need no such caution."""
     rng = np.random.default_rng(8)

@@ -176,6 +176,7 @@ def test_training_moves_to_other_processes():
     pd.testing.assert_frame_equal(there.models, here.models)
 
 
+@pytest.mark.slow
 def test_the_study_prints_and_draws():
     study = approximation_study(MODEL, {"legacy, 5": ECE(EqualWidth(5)), "legacy, 9": ECE(EqualWidth(9))}, **SMALL)
     assert str(study).splitlines()[0] == "Approximation of the calibration error (1 model)"
