@@ -186,7 +186,8 @@ class DetectableError(Result):
         if math.isfinite(self.points) and not self.is_rare:
             number, error = self.n_samples_for(TOLERATED_POINTS), f"errors of {TOLERATED_POINTS:g} percentage points"
             return f"{few} To find {error}, collect {_about(number)}."
-        return f"{few} Collect {_about(_EVENTS / rarer)} at least." if rarer > 0 else few
+        number = _EVENTS / rarer if rarer > 0 else math.inf
+        return f"{few} Collect {_about(number)} at least." if math.isfinite(number) else few
 
     def n_samples_for(self, points: float) -> float:
         """Return about how many such observations find an error of some points; NaN if none is found now.

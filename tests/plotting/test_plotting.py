@@ -108,7 +108,11 @@ def test_pictures_draw_into_new_axes_and_return_them(results, which):
         for ax in axes:
             assert ax.has_data(), result
             assert ax.figure is axes[0].figure
-            assert ax.get_xlabel() or type(result).plot.name in {"plot_training", "plot_metric_agreement"}
+            assert ax.get_xlabel() or type(result).plot.name in {
+                "plot_training",
+                "plot_metric_agreement",
+                "plot_simplex",
+            }
         assert axes[0].figure.number in plt.get_fignums()
 
 
