@@ -34,6 +34,7 @@ from caltest.results._finding import (
     Finding,
     Number,
     Subject,
+    digits_of,
     show_ratio,
     show_ratios,
 )
@@ -367,7 +368,11 @@ def _ratio(name: str, value: float, interval: ConfidenceInterval, meaning: str, 
         return Number(name=name, estimate=value, shown="-", meaning=reason)
     if math.isnan(interval.low):
         return Number(name=name, estimate=value, shown=show_ratio(value), meaning=meaning)
-    shown = f"{show_ratio(value)}  ({show_ratios(interval)})" if math.isfinite(value) else show_ratios(interval)
+    shown = (
+        f"{show_ratio(value, digits_of(interval))}  ({show_ratios(interval)})"
+        if math.isfinite(value)
+        else show_ratios(interval)
+    )
     return Number(name=name, estimate=value, interval=interval, shown=shown, meaning=meaning)
 
 

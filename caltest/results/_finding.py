@@ -235,14 +235,14 @@ class Finding(Result):
             return ""
         name = "observed/expected" if self.kind in OF_AVERAGE else "calibration slope"
         level = f"{100 * self.confidence_level:.4g} % interval"
-        shown = f" {show_ratio(self.estimate)}," if math.isfinite(self.estimate) else ","
+        shown = f" {show_ratio(self.estimate, digits_of(self.interval))}," if math.isfinite(self.estimate) else ","
         return f"{name}{shown} {level} {show_ratios(self.interval)}"
 
     def _describe(self) -> Description:
         return Description("Finding", [self.sentence])
 
 
-def show_ratio(value: float) -> str:
+def show_ratio(value: float, digits: int = 2) -> str:
     """Return a ratio or a slope with two decimals, fewer if it is large.
 
     Examples
@@ -252,15 +252,33 @@ def show_ratio(value: float) -> str:
     """
     if not math.isfinite(value):
         return "no limit"
-    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 100 else f"{value:.0f}"
+    return f"{value:.{digits}f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def digits_of(interval: ConfidenceInterval) -> int:
+    """Return two decimals, or as many as show that an interval excludes 1.
+
+    Examples
+    --------
+    >>> digits_of(ConfidenceInterval(0.9, 1.1)), digits_of(ConfidenceInterval(0.9973, 0.9989))
+    (2, 3)
+    """
+    digits = 2
+    while digits < 6 and not interval.low <= 1 <= interval.high and any(round(end, digits) == 1 for end in interval):
+        digits += 1
+    return digits
 
 
 def show_ratios(interval: ConfidenceInterval) -> str:
     """Return the ends of an interval of a ratio: "1.42 to 1.64"; of one end alone "above 3.20"."""
-    low, high = interval
+    (low, high), digits = interval, digits_of(interval)
     if not math.isfinite(high) and math.isfinite(low):
         return f"above {show_ratio(low)}"
-    return f"below {show_ratio(high)}" if not math.isfinite(low) else f"{show_ratio(low)} to {show_ratio(high)}"
+    return (
+        f"below {show_ratio(high)}"
+        if not math.isfinite(low)
+        else f"{show_ratio(low, digits)} to {show_ratio(high, digits)}"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -206,3 +206,9 @@ def test_which_results_have_a_verdict():
     assert {"TestResult", "CalibrationTable", "CalibrationReport", "SubgroupTests", "EquivalenceResult"} <= names
     assert {"DifferenceResult", "ModelComparison", "RecalibrationStudy", "MonitorResult"} <= names
     assert {"CalibrationBand", "CumulativeGraph"} <= names
+
+
+def test_an_interval_that_excludes_1_shows_it():
+    """Of an event that nearly always happens, "1.00 (1.00 to 1.00)" once stood beside "too high"."""
+    found = replace(LOW, kind="too high", estimate=0.9981, interval=ConfidenceInterval(0.9973, 0.9989))
+    assert "observed/expected 0.998, 95 % interval 0.997 to 0.999" in found.sentence
