@@ -194,9 +194,11 @@ def measure(out: Path, replicates: int, choose=tests, only: str = "") -> pd.Data
     return pd.concat(frames, ignore_index=True)
 
 
-def draw_curves(out: Path, replicates: int, images: Path) -> None:
-    """Write a picture of every power curve."""
+def draw_curves(out: Path, replicates: int, images: Path, only: str = "") -> None:
+    """Write a picture of every power curve, or of one."""
     for name, (families, amounts, sizes, chosen) in CURVES.items():
+        if only not in {"", "curves", name}:
+            continue
         study: PowerStudy = power_study(
             families,
             amounts,
@@ -340,7 +342,7 @@ def main() -> None:
     )
     parser.add_argument("--replicates", type=int, default=REPLICATES, help="data sets (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=-1, help="processes (default: all processors)")
-    parser.add_argument("--only", default="", help='a part such as "10 classes, n = 500" or "curves"; writes no page')
+    parser.add_argument("--only", default="", help='a part such as "10 classes, n = 500" or "power-bumps"; no page')
     parser.add_argument("--candidates", action="store_true", help="print the candidates for the default instead")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the data")
     parser.add_argument("--data", type=Path, default=ROOT / "docs" / "power.csv", help="data file")
@@ -356,10 +358,10 @@ def main() -> None:
                 frame = measure(asked.out, asked.replicates, candidates, asked.only)
                 print(_wide(frame.assign(rate=frame["rejections"] / frame["n_replicates"])))
                 return
-            if asked.only != "curves":
+            if asked.only not in {"curves", *CURVES}:
                 frame = measure(asked.out, asked.replicates, only=asked.only)
-            if asked.only in {"", "curves"}:
-                draw_curves(asked.out, asked.replicates, images)
+            if asked.only in {"", "curves", *CURVES}:
+                draw_curves(asked.out, asked.replicates, images, asked.only)
         if asked.only:
             return
         about = f"# seed: {SEED}; commit: {measured}; date: {datetime.now(UTC):%Y-%m-%d}\n"

@@ -2,11 +2,12 @@
 
 import argparse
 import math
+import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
@@ -19,12 +20,15 @@ from benchmarks import certificate_page, coverage
 from benchmarks.machine import ROOT, commit
 from benchmarks.populations import KINDS, N_CLASSES, Population
 from caltest import statistics
+from caltest.predictions._sample import make_sample
 from caltest.results._naming import describe
 from caltest.results._progress import ProgressBar
 from caltest.simulation import DirichletModel, Model, RejectionStudy, size_study
 from caltest.simulation.studies._size import Battery
 
 SEED = 20190416
+AGAIN = "measured again"
+"""The fact that lists rows which are newer than the others."""
 TIMES = "seconds.txt"
 """In the folder of parts: how long each call took."""
 N_RESAMPLES = 99
@@ -56,7 +60,7 @@ POPULATION_TESTS = ("ECE", "KS", "Kuiper", "Omnibus", "SquaredL2", "SKCE", "TCal
 POPULATION_SHARES = {2_000: 0.1}
 """Of the data sets of other cells; all of them at the other sizes."""
 FEWEST = 100
-"""Of fewer data sets a rate says nothing."""
+"""A rate of fewer data sets is hardly informative."""
 
 
 @dataclass(frozen=True)
@@ -196,6 +200,16 @@ class Cell:
     null: str
     tests: Mapping[str, object]
 
+    @property
+    def n_outcomes(self) -> int:
+        """Number of outcomes behind the lens."""
+        _, y_true, y_prob = model_of(self.model).draw(1, 0)
+        return make_sample(y_true, y_prob, lens=self.lens).n_outcomes
+
+    def only(self, names: Sequence[str]) -> "Cell":
+        """Return the cell with the named tests alone; each has the p-values that it has among others."""
+        return replace(self, tests={name: test for name, test in self.tests.items() if name in names})
+
     def __str__(self) -> str:
         return f"{self.model}, {describe(self.lens)}, n = {self.n_samples}, {self.null}, {self.n_replicates} data sets"
 
@@ -247,14 +261,28 @@ def main() -> None:
         "--shares", type=float, nargs=len(SIZES), default=[1.0] * len(SIZES), help="shares of the data sets, by size"
     )
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of data and page")
+    parser.add_argument(
+        "--again", nargs="+", metavar="TEST", help="measure only these tests, and put them into the data that is there"
+    )
+    parser.add_argument("--outcomes", type=int, help="only through lenses with so many outcomes")
     asked = parser.parse_args()
     if not asked.page:
         if asked.out is None:
             parser.error("--out DIR is needed to measure")
         measured = commit()
         chosen = [cell for cell in cells(asked.replicates, asked.shares) if asked.cells in str(cell)]
+        if asked.outcomes is not None:
+            chosen = [cell for cell in chosen if cell.n_outcomes == asked.outcomes]
+        if asked.again:
+            chosen = [cell for cell in (cell.only(asked.again) for cell in chosen) if cell.tests]
         with timed(asked.out):
             frame = measure(chosen, asked.out, asked.workers)
+            if asked.again and not asked.cells:
+                data = asked.docs / "validity.csv"
+                behind = "rows" if asked.outcomes is None else f"rows with {asked.outcomes} outcomes"
+                data.write_text(updated(data.read_text(), frame, f"{behind} at {measured}"))
+                write_page(asked.docs)
+                return
             if asked.cells:
                 print(frame.to_string(index=False))
                 return
@@ -272,9 +300,29 @@ def main() -> None:
         about = "# " + "; ".join(f"{name}: {fact}" for name, fact in facts.items()) + "\n"
         (asked.docs / "validity.csv").write_text(about + frame.to_csv(index=False))
         (asked.docs / "coverage.csv").write_text(about + covered.to_csv(index=False))
-    page = asked.docs / "validity.md"
-    page.write_text(certificate_page.page(*((asked.docs / name).read_text() for name in certificate_page.DATA)))
+    write_page(asked.docs)
+
+
+def write_page(docs: Path) -> None:
+    """Write the page from the data."""
+    page = docs / "validity.md"
+    page.write_text(certificate_page.page(*((docs / name).read_text() for name in certificate_page.DATA)))
     print(f"written: {page}")
+
+
+def updated(text: str, frame: pd.DataFrame, what: str) -> str:
+    """Return the data with some rows measured again, which its first line lists: "rows at f08f8f2"."""
+    old, facts = certificate_page.read(text)
+    design = ["model", "lens", "n_samples", "test", "null"]
+    again = old[design].merge(frame, on=design, how="left").set_index(old.index)
+    new = again["n_replicates"].notna()
+    if new.sum() != len(frame):
+        sys.exit("The data lack some of the rows that were measured again.")
+    old.loc[new] = again[new].astype(old.dtypes)
+    names = ", ".join(f"{test} in {count}" for test, count in frame["test"].value_counts(sort=False).items())
+    earlier = [facts[AGAIN]] if AGAIN in facts else []
+    facts[AGAIN] = " and ".join([*earlier, f"{names} {what} on {datetime.now(UTC):%Y-%m-%d}"])
+    return "# " + "; ".join(f"{name}: {fact}" for name, fact in facts.items()) + "\n" + old.to_csv(index=False)
 
 
 @contextmanager

@@ -9,7 +9,6 @@ the same 9,999 draws, each by itself, which gives the p-values of `calibration_t
 """
 
 import argparse
-import io
 import os
 import sys
 import time
@@ -30,6 +29,7 @@ import pandas as pd  # noqa: E402
 import caltest  # noqa: E402
 from benchmarks.machine import commit  # noqa: E402
 from benchmarks.markdown import table  # noqa: E402
+from benchmarks.pages import mark, read, with_table  # noqa: E402
 from caltest.predictions._sample import make_sample  # noqa: E402
 from caltest.predictions._view import LensView  # noqa: E402
 from caltest.resampling.draws._labels import OutcomeDraws  # noqa: E402
@@ -150,20 +150,6 @@ def rates_table(frame: pd.DataFrame) -> str:
     return table(head, lines)
 
 
-BEGIN, END = "<!-- made by benchmarks/detectable.py -->\n", "<!-- end -->\n"
-
-
-def read(text: str) -> pd.DataFrame:
-    """Return the rows of the data file."""
-    return pd.read_csv(io.StringIO(text), comment="#")
-
-
-def with_table(text: str, frame: pd.DataFrame) -> str:
-    """Return the text of the page with its table made from the data."""
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{rates_table(frame)}\n{END}{rest.partition(END)[2]}"
-
-
 def main() -> None:
     """Measure, and write data and table."""
     parser = argparse.ArgumentParser(description="Power at the smallest detectable error.")
@@ -180,7 +166,7 @@ def main() -> None:
             print(*rows[-4:], sep="\n", flush=True)
         about = f"# seed: {SEED}; commit: {measured}; date: {datetime.now(UTC):%Y-%m-%d}; resamples: {N_RESAMPLES}\n"
         data.write_text(about + pd.DataFrame(rows).to_csv(index=False, float_format="%.5g"))
-    page.write_text(with_table(page.read_text(), read(data.read_text())))
+    page.write_text(with_table(page.read_text(), mark("detectable"), rates_table(read(data.read_text()))))
     print(f"written: {data}, {page}")
 
 

@@ -5,14 +5,11 @@ about half an hour on one core. ``--page`` writes the tables from the data that 
 data sets are drawn in each setting.
 """
 
-import argparse
-import io
 import os
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,16 +25,11 @@ from scipy.special import expit, logit  # noqa: E402
 
 import caltest  # noqa: E402
 from benchmarks.groups import Design  # noqa: E402
-from benchmarks.machine import commit  # noqa: E402
 from benchmarks.markdown import table  # noqa: E402
+from benchmarks.pages import Studies  # noqa: E402
 from caltest.estimation.event._event_cells import EventCells  # noqa: E402
-from caltest.estimation.event._in_the_large import InTheLarge  # noqa: E402
 from caltest.estimation.event._regions import RegionCells, bend_pvalue  # noqa: E402
-from caltest.estimation.event._slope import Slope  # noqa: E402
-from caltest.hypothesis_tests._class_totals import ClassTotals  # noqa: E402
-from caltest.hypothesis_tests._findings import NamedError, findings_of_classes, findings_of_event  # noqa: E402
-from caltest.predictions._lenses import Confidence  # noqa: E402
-from caltest.predictions._sample import make_sample  # noqa: E402
+from caltest.results import Finding  # noqa: E402
 
 SEED = 20261126
 LEVEL = 0.05
@@ -131,53 +123,40 @@ class Outcome(NamedTuple):
     false: tuple[str, ...] = ()
 
 
+def outcome(label, prob, rng, is_true: Callable[[Finding], bool], group=None) -> Outcome:
+    """Return what the default test names."""
+    test = caltest.calibration_test(label, prob, groups=group, **DRAWS, rng=rng)
+    found = test.findings
+    return Outcome(test.rejected, tuple(e.kind for e in found), tuple(e.kind for e in found if not is_true(e)))
+
+
 def of_event(label, prob, true, rng, group=None) -> Outcome:
     """Return what is named for an event, and what of it is not there or has the wrong direction."""
-    gate = caltest.calibration_test(label, prob, groups=group, **DRAWS, rng=rng)
-    if not gate.rejected:
-        return Outcome(False)
-    cells = EventCells.of(make_sample(label, prob, groups=group))
-    numbers = InTheLarge.of(cells, 1 - LEVEL / 2), Slope.of(cells, 1 - LEVEL / 2)
-    found = findings_of_event(cells, *numbers, gate_pvalue=gate.pvalue, alpha=LEVEL, rng=rng)
-    slope = 1.0 if true is prob or not found else fitted(prob, true)[1]
-    return Outcome(
-        True, tuple(e.kind for e in found), tuple(e.kind for e in found if not is_true(e, prob, true, slope))
-    )
 
+    def is_true(error: Finding) -> bool:
+        if error.kind in {"too extreme", "not extreme enough"}:
+            slope = 1.0 if true is prob else fitted(prob, true)[1]
+            return abs(slope - 1) > 1e-6 and (slope < 1) == (error.kind == "too extreme")
+        inside = (prob >= error.low - 1e-9) & (prob <= error.high + 1e-9)
+        gap = (true - prob)[inside].sum()
+        return abs(gap) > 1e-9 * len(prob) and (gap > 0) == (error.observed > error.predicted)
 
-def is_true(error: NamedError, prob: np.ndarray, true: np.ndarray, slope: float) -> bool:
-    """Return whether an error is there, its direction included."""
-    if error.kind in {"too extreme", "not extreme enough"}:
-        return abs(slope - 1) > 1e-6 and (slope < 1) == (error.kind == "too extreme")
-    inside = (prob >= error.low - 1e-9) & (prob <= error.high + 1e-9)
-    gap = (true - prob)[inside].sum()
-    return abs(gap) > 1e-9 * len(prob) and (gap > 0) == (error.observed > error.predicted)
+    return outcome(label, prob, rng, is_true, group)
 
 
 def of_classes(prob, true, rng) -> Outcome:
     """Return what is named for several classes, and what is wrong."""
     label = (rng.random(len(prob))[:, None] > np.cumsum(true, axis=1)[:, :-1]).sum(axis=1)
-    gate = caltest.calibration_test(label, prob, **DRAWS, rng=rng)
-    if not gate.rejected:
-        return Outcome(False)
-    sample = make_sample(label, prob)
-    cells = EventCells.of(make_sample(label, prob, lens=Confidence()))
-    totals = ClassTotals.of(sample.given, sample.outcome)
-    found = findings_of_classes(
-        cells, InTheLarge.of(cells, 1 - LEVEL / 2), totals, gate_pvalue=gate.pvalue, alpha=LEVEL
-    )
-    false = []
-    top = np.arange(len(prob)), prob.argmax(axis=1)
-    for error in found:
+    gaps, surplus = (true - prob).sum(axis=0), np.bincount(label, minlength=prob.shape[1]) - prob.sum(axis=0)
+
+    def is_true(error: Finding) -> bool:
         if error.kind == "totals":
-            gap = (true - prob).sum(axis=0)[list(error.classes)]
-            seen = (totals.observed - totals.predicted)[list(error.classes)]
-            right = ((np.abs(gap) > 1e-9 * len(prob)) & (np.sign(gap) == np.sign(seen))).all()
-        else:
-            gap = (true - prob)[top].sum()
-            right = abs(gap) > 1e-9 * len(prob) and (gap > 0) == (error.kind == "under-confident")
-        false += [] if right else [error.kind]
-    return Outcome(True, tuple(error.kind for error in found), tuple(false))
+            named = [int(name) for name in error.classes]
+            return bool(((np.abs(gaps) > 1e-9 * len(prob)) & (gaps * surplus > 0))[named].all())
+        gap = (true - prob)[np.arange(len(prob)), prob.argmax(axis=1)].sum()
+        return abs(gap) > 1e-9 * len(prob) and (gap > 0) == (error.kind == "under-confident")
+
+    return outcome(label, prob, rng, is_true)
 
 
 def row(setting: tuple[str, str, str, int], count: int, measure: Callable[[np.random.Generator], Outcome]) -> Row:
@@ -305,51 +284,20 @@ def bends_table(frame: pd.DataFrame) -> str:
     return table(("predictions", *(f"n = {n:,}" for n in found.columns)), lines)
 
 
-STUDIES = {
-    "calibrated": (calibrated, calibrated_table),
-    "groups": (groups, errors_table),
-    "errors": (errors, errors_table),
-    "bends": (bends, bends_table),
-    "classes": (classes, errors_table),
-}
-BEGIN, END = "<!-- made by benchmarks/findings.py: {name} -->\n", "<!-- end -->\n"
-
-
-def read(text: str) -> pd.DataFrame:
-    """Return the rows of the data file."""
-    return pd.read_csv(io.StringIO(text), comment="#", keep_default_na=False)
-
-
-def with_tables(text: str, frame: pd.DataFrame) -> str:
-    """Return the text of the page with its tables made from the data."""
-    for name, (_, make) in STUDIES.items():
-        before, begin, rest = text.partition(BEGIN.format(name=name))
-        _, end, after = rest.partition(END)
-        own = frame[frame["study"] == name]
-        text = f"{before}{begin}\n{make(own)}\n{end}{after}" if begin and len(own) else text
-    return text
-
-
-def main() -> None:
-    """Measure, and write data and tables."""
-    parser = argparse.ArgumentParser(description="What is named after a rejection.")
-    parser.add_argument("--data-sets", type=int, default=DATA_SETS, help="data sets per setting (default: %(default)s)")
-    parser.add_argument("--only", nargs="+", choices=STUDIES, help="studies to run; their data is printed, not written")
-    parser.add_argument("--page", action="store_true", help="measure nothing: write the tables from the data")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of data and page")
-    asked = parser.parse_args()
-    data, page = asked.docs / "data" / "findings.csv", asked.docs / "reading-a-p-value.md"
-    if not asked.page:
-        measured = commit()
-        frame = pd.DataFrame([line for name in asked.only or STUDIES for line in STUDIES[name][0](asked.data_sets)])
-        if asked.only:
-            print(frame.to_csv(index=False))
-            return
-        about = f"# seed: {SEED}; commit: {measured}; date: {datetime.now(UTC):%Y-%m-%d}; resamples: {N_RESAMPLES}\n"
-        data.write_text(about + frame.to_csv(index=False, float_format="%.5g"))
-    page.write_text(with_tables(page.read_text(), read(data.read_text())))
-    print(f"written: {data}, {page}")
+STUDIES = Studies(
+    "findings",
+    SEED,
+    N_RESAMPLES,
+    DATA_SETS,
+    {
+        "calibrated": (calibrated, calibrated_table, "reading-a-p-value.md"),
+        "groups": (groups, errors_table, "reading-a-p-value.md"),
+        "errors": (errors, errors_table, "reading-a-p-value.md"),
+        "bends": (bends, bends_table, "reading-a-p-value.md"),
+        "classes": (classes, errors_table, "reading-a-p-value.md"),
+    },
+)
 
 
 if __name__ == "__main__":
-    main()
+    STUDIES.main("What is named after a rejection.")

@@ -5,14 +5,11 @@
 sets are drawn in each setting.
 """
 
-import argparse
-import io
 import math
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,8 +23,8 @@ import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
 import caltest  # noqa: E402
-from benchmarks.machine import commit  # noqa: E402
 from benchmarks.markdown import table  # noqa: E402
+from benchmarks.pages import Studies  # noqa: E402
 
 SEED = 20220503
 LEVEL = 0.05
@@ -290,45 +287,17 @@ def rows(setting: tuple[str, str, int, int], count: int, measure: Callable) -> I
         yield Row(*setting, method, float(np.mean([one[method] for one in found])), count)
 
 
-STUDIES = {"level": (level, level_table), "power": (power, power_table)}
-BEGIN, END = "<!-- made by benchmarks/folds.py: {name} -->\n", "<!-- end -->\n"
-
-
-def read(text: str) -> pd.DataFrame:
-    """Return the rows of the data file."""
-    return pd.read_csv(io.StringIO(text), comment="#")
-
-
-def with_tables(text: str, frame: pd.DataFrame) -> str:
-    """Return the text of the page with its tables made from the data."""
-    for name, (_, make) in STUDIES.items():
-        before, begin, rest = text.partition(BEGIN.format(name=name))
-        _, end, after = rest.partition(END)
-        own = frame[frame["study"] == name]
-        text = f"{before}{begin}\n{make(own)}\n{end}{after}" if begin and len(own) else text
-    return text
-
-
-def main() -> None:
-    """Measure, and write data and tables."""
-    parser = argparse.ArgumentParser(description="Tests of cross-validated predictions.")
-    parser.add_argument("--data-sets", type=int, default=DATA_SETS, help="data sets per setting (default: %(default)s)")
-    parser.add_argument("--only", nargs="+", choices=STUDIES, help="studies to run; their data is printed, not written")
-    parser.add_argument("--page", action="store_true", help="measure nothing: write the tables from the data")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of data and page")
-    asked = parser.parse_args()
-    data, page = asked.docs / "data" / "folds.csv", asked.docs / "cross-validation.md"
-    if not asked.page:
-        measured = commit()
-        frame = pd.DataFrame([row for name in asked.only or STUDIES for row in STUDIES[name][0](asked.data_sets)])
-        if asked.only:
-            print(frame.to_csv(index=False))
-            return
-        about = f"# seed: {SEED}; commit: {measured}; date: {datetime.now(UTC):%Y-%m-%d}; resamples: {N_RESAMPLES}\n"
-        data.write_text(about + frame.to_csv(index=False, float_format="%.5g"))
-    page.write_text(with_tables(page.read_text(), read(data.read_text())))
-    print(f"written: {data}, {page}")
+STUDIES = Studies(
+    "folds",
+    SEED,
+    N_RESAMPLES,
+    DATA_SETS,
+    {
+        "level": (level, level_table, "cross-validation.md"),
+        "power": (power, power_table, "cross-validation.md"),
+    },
+)
 
 
 if __name__ == "__main__":
-    main()
+    STUDIES.main("Tests of cross-validated predictions.")

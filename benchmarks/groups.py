@@ -14,6 +14,7 @@ from scipy import special
 
 import caltest
 from benchmarks.markdown import table
+from benchmarks.pages import mark, with_table
 from caltest.predictions._sample import induce
 from caltest.predictions._view import LensView
 from caltest.resampling.engine._evaluation import Question
@@ -111,13 +112,10 @@ def measure(design, n_data_sets, seed):
 
 
 SHOWN = ("Omnibus", "ECE", "SquaredL2", "TemperatureScore", "SKCE", "KS, confidence", "Kuiper, confidence")
-BEGIN, END = "<!-- made by benchmarks/groups.py -->\n", "<!-- end -->\n"
 
 
-def with_table(text, frame):
-    """Return the text of the page with its table made from the data."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def rates_table(frame):
+    """Return the table of the page."""
     named = [name for name in SHOWN if name in frame.columns]
     rows = [
         (
@@ -128,7 +126,7 @@ def with_table(text, frame):
         for _, row in frame.iterrows()
     ]
     note = f"{int(frame['data sets'].min())} data sets in each row, {N_RESAMPLES} draws.\n"
-    return f"{before}{begin}\n{table(('predictions, groups', 'correlation', *named), rows)}\n{note}\n{end}{after}"
+    return f"{table(('predictions, groups', 'correlation', *named), rows)}\n{note}"
 
 
 def main():
@@ -145,7 +143,7 @@ def main():
         )
         rows = joblib.Parallel(n_jobs=-1, verbose=10)(tasks)
         pd.DataFrame(rows).to_csv(data, index=False)
-    page.write_text(with_table(page.read_text(), pd.read_csv(data)))
+    page.write_text(with_table(page.read_text(), mark("groups"), rates_table(pd.read_csv(data))))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from scipy.stats import beta
 
 import caltest
 from benchmarks.markdown import table
+from benchmarks.pages import mark, with_table
 
 ALPHA = 0.05
 SEED = 20261122
@@ -148,15 +149,12 @@ def daily_table(frame):
 
 
 TABLES = {"level": level_table, "delay": delay_table, "daily": daily_table}
-BEGIN, END = "<!-- {name}: made by benchmarks/monitor.py -->\n", "<!-- end -->\n"
 
 
 def with_tables(text, frame):
     """Return the text of the page with its tables made from the data."""
     for name, make in TABLES.items():
-        before, begin, rest = text.partition(BEGIN.format(name=name))
-        _, end, after = rest.partition(END)
-        text = f"{before}{begin}\n{make(frame[frame['study'] == name])}\n{end}{after}"
+        text = with_table(text, mark("monitor", name), make(frame[frame["study"] == name]))
     return text
 
 

@@ -1,18 +1,14 @@
 """What goes wrong, and how often: the tables of docs/choosing-a-test.md and others, on simulated data.
 
-``python benchmarks/pitfalls.py`` writes ``docs/data/pitfalls.csv`` and the tables of the pages in `PAGES`, in less than
-10 minutes on one core. ``--page`` writes the tables from the data that is there, ``--data-sets`` sets how many data
-sets are drawn in each setting.
+``python benchmarks/pitfalls.py`` writes ``docs/data/pitfalls.csv`` and the tables of the pages in `STUDIES`, in less
+than 10 minutes on one core. ``--page`` writes the tables from the data that is there, ``--data-sets`` sets how many
+data sets are drawn in each setting.
 """
 
-import argparse
-import io
 import os
 import sys
-import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,8 +22,8 @@ import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
 import caltest  # noqa: E402
-from benchmarks.machine import commit  # noqa: E402
 from benchmarks.markdown import table  # noqa: E402
+from benchmarks.pages import Studies  # noqa: E402
 from caltest.simulation import Bumps, DirichletModel, ResampledPredictions, Shift, Temperature  # noqa: E402
 
 SEED = 20190418
@@ -319,69 +315,21 @@ def pairs_table(frame: pd.DataFrame) -> str:
     return table(("", *PAIRS), lines)
 
 
-STUDIES = {
-    "resampled": (resampled, resampled_table, "choosing-a-test.md"),
-    "folds": (folds, folds_table, "reading-a-p-value.md"),
-    "cells": (cells, cells_table, "choosing-a-test.md"),
-    "observations": (observations, observations_table, "reading-a-p-value.md"),
-    "margins": (margins, margins_table, "how-much.md"),
-    "pairs": (pairs, pairs_table, "comparing-models.md"),
-}
-PAGES = sorted({page for _, _, page in STUDIES.values()})
-BEGIN, END = "<!-- made by benchmarks/pitfalls.py: {name} -->\n", "<!-- end -->\n"
-
-
-def read(text: str) -> pd.DataFrame:
-    """Return the rows of the data file."""
-    return pd.read_csv(io.StringIO(text), comment="#")
-
-
-def with_tables(page: str, text: str, frame: pd.DataFrame) -> str:
-    """Return the text of a page with its tables made from the data."""
-    for name, (_, make, place) in STUDIES.items():
-        if place == page:
-            before, begin, rest = text.partition(BEGIN.format(name=name))
-            _, end, after = rest.partition(END)
-            own = frame[frame["study"] == name]
-            text = f"{before}{begin}\n{make(own)}\n{end}{after}" if begin and len(own) else text
-    return text
-
-
-def measure_all(names: Sequence[str], count: int) -> pd.DataFrame:
-    """Return the rows of all studies."""
-    found: list[Row] = []
-    for name in names:
-        begin = time.process_time()
-        found += STUDIES[name][0](count)
-        print(f"{name}: {time.process_time() - begin:.0f} s of processor time", flush=True)
-    return pd.DataFrame(found)
-
-
-def main() -> None:
-    """Measure, and write data and tables."""
-    parser = argparse.ArgumentParser(description="What goes wrong with tests of calibration, and how often.")
-    parser.add_argument("--data-sets", type=int, default=DATA_SETS, help="data sets per setting (default: %(default)s)")
-    parser.add_argument("--only", nargs="+", choices=STUDIES, help="studies to run; their data is printed, not written")
-    parser.add_argument("--page", action="store_true", help="measure nothing: write the tables from the data")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of data and pages")
-    asked = parser.parse_args()
-    data = asked.docs / "data" / "pitfalls.csv"
-    if not asked.page:
-        measured = commit()
-        frame = measure_all(asked.only or list(STUDIES), asked.data_sets)
-        if asked.only:
-            print(frame.to_string(index=False))
-            return
-        about = f"# seed: {SEED}; commit: {measured}; date: {datetime.now(UTC):%Y-%m-%d}; resamples: {N_RESAMPLES}\n"
-        data.parent.mkdir(exist_ok=True)
-        data.write_text(about + frame.to_csv(index=False, float_format="%.5g"))
-    frame = read(data.read_text())
-    for page in PAGES:
-        file = asked.docs / page
-        if file.exists():
-            file.write_text(with_tables(page, file.read_text(), frame))
-    print(f"written: {data}, {', '.join(PAGES)}")
+STUDIES = Studies(
+    "pitfalls",
+    SEED,
+    N_RESAMPLES,
+    DATA_SETS,
+    {
+        "resampled": (resampled, resampled_table, "choosing-a-test.md"),
+        "folds": (folds, folds_table, "reading-a-p-value.md"),
+        "cells": (cells, cells_table, "choosing-a-test.md"),
+        "observations": (observations, observations_table, "reading-a-p-value.md"),
+        "margins": (margins, margins_table, "how-much.md"),
+        "pairs": (pairs, pairs_table, "comparing-models.md"),
+    },
+)
 
 
 if __name__ == "__main__":
-    main()
+    STUDIES.main("What goes wrong with tests of calibration, and how often.")

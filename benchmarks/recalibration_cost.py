@@ -27,10 +27,10 @@ import numpy as np  # noqa: E402
 import caltest  # noqa: E402
 from benchmarks.large import network  # noqa: E402
 from benchmarks.markdown import duration, table  # noqa: E402
+from benchmarks.pages import mark, with_table  # noqa: E402
 from benchmarks.timing import WALL, interleaved  # noqa: E402
 from caltest import recalibration as repair  # noqa: E402
 
-BEGIN, END = "<!-- made by benchmarks/recalibration_cost.py -->\n", "<!-- end -->\n"
 SMALL = {
     "TemperatureScaling()": 20e-3,
     "VectorScaling()": None,
@@ -128,9 +128,7 @@ def main() -> None:
     print(made)
     if not asked.quick:
         page = asked.docs / "recalibration.md"
-        before, begin, rest = page.read_text().partition(BEGIN)
-        _, end, after = rest.partition(END)
-        page.write_text(f"{before}{begin}\n{made}\n{end}{after}")
+        page.write_text(with_table(page.read_text(), mark("recalibration_cost"), made))
 
 
 if __name__ == "__main__":

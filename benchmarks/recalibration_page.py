@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.markdown import table
+from benchmarks.pages import mark, with_table
 
 LEVEL = 0.05
 BEFORE = "Uncalibrated"
@@ -20,7 +21,6 @@ METHODS = (
     "neural network scaling",
 )
 """Of Nixon's table 5, in the order of their numbers."""
-BEGIN, END = "<!-- made by benchmarks/recalibration.py: {name} -->\n", "<!-- end -->\n"
 PROPERTIES = {
     "equal-width": "Even Binning Scheme",
     "equal-mass": "Adaptive Binning Scheme",
@@ -129,7 +129,5 @@ def with_tables(text, values, pairs, folder):
     made |= {"summary": summary(pairs), "nixon-5": orders(values, pairs)}
     made |= {"nixon-3": temperatures(folder), "nixon-4": correlations(folder)}
     for name, content in made.items():
-        before, begin, rest = text.partition(BEGIN.format(name=name))
-        _, end, after = rest.partition(END)
-        text = f"{before}{begin}\n{content}\n{end}{after}" if begin else text
+        text = with_table(text, mark("recalibration", name), content)
     return text

@@ -3,9 +3,9 @@
 Run `python benchmarks/streaming.py [--rows 10000000]`. All are measured in the same run, interleaved, in process time
 (of all threads; one each); reading also in the time that a user waits, with all threads. With `--generated 1000000000`
 so many generated rows are added to one state for each processor, and the largest memory is printed at a hundredth of
-them, at the end, and after the tests. `--redrawn` measures states of whole predictions, whose outcomes are redrawn as
-they are added, against a NumPy loop that draws and counts as many. `--figure` draws the cost against rows, micro-cells,
-classes and workers in about a minute: `docs/images/streaming-cost.png`, and its data.
+them, at the end, and after the tests. `--redrawn` measures states of whole predictions, whose labels are simulated
+while they are added, against a NumPy loop that simulates and counts as many. `--figure` draws the cost against rows,
+micro-cells, classes and workers in about a minute: `docs/images/streaming-cost.png`, and its data.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def add_generated(n_rows: int) -> None:
             flush=True,
         )
         states.append(state)
-    for state in states:  # only now: a test loads code, and its null distribution takes memory of its own
+    for state in states:  # only now: a test loads code, and its null distribution takes memory too
         print(f"{state.n_samples:13,d} rows: p = {state.test().pvalue:.3f}, largest memory {largest()}", flush=True)
 
 
@@ -89,17 +89,17 @@ def main() -> None:
     if options.figure:
         streaming_cost.write(machine.ROOT / "docs", streaming_cost.Sizes())
     elif options.redrawn:
-        redraw()
+        compare_simulation()
     elif options.generated:
         add_generated(options.generated)
     else:
         compare(options.rows)
 
 
-def redraw() -> None:
+def compare_simulation() -> None:
     """Print the time of states of whole predictions and of NumPy's, for each row and draw."""
     for n_classes, n, concentration in ((3, 10**5, 1.0), (10, 10**5, 1.0), (10, 10**5, 0.05), (1000, 10**4, 0.02)):
-        time_, in_numpy = redraw_one(n_classes, n, concentration)
+        time_, in_numpy = simulate_one(n_classes, n, concentration)
         print(
             f"{n_classes:5d} classes, Dirichlet({concentration:g}): {time_:7.2f} ns per row and draw, NumPy "
             f"{in_numpy:7.2f} ns, {in_numpy / time_:.1f} times",
@@ -107,20 +107,20 @@ def redraw() -> None:
         )
 
 
-def redraw_one(n_classes: int, n: int, concentration: float) -> list[float]:
+def simulate_one(n_classes: int, n: int, concentration: float) -> list[float]:
     prob = np.random.default_rng(0).dirichlet(np.full(n_classes, concentration), n)
     label = np.argmax(prob, axis=1)
     tree = FixedTree.grow(prob[:5000], VarianceTree(max_cells=64))
     cells = RedrawnCells(tree)
     found = seconds({
         "state": lambda: CalibrationState(n_classes, Canonical(), cells).update(label, prob),
-        "NumPy": lambda: numpy_redraws(prob, tree, cells.n_resamples),
+        "NumPy": lambda: numpy_counts(prob, tree, cells.n_resamples),
     })  # fmt: skip
     return [time_ / n / cells.n_resamples * 1e9 for time_ in found.values()]
 
 
-def numpy_redraws(prob: np.ndarray, tree: FixedTree, n_resamples: int) -> np.ndarray:
-    """Return numbers of redrawn outcomes in cells ``(n_resamples, n_cells * n_classes)``.
+def numpy_counts(prob: np.ndarray, tree: FixedTree, n_resamples: int) -> np.ndarray:
+    """Return numbers of simulated labels in cells ``(n_resamples, n_cells * n_classes)``.
 
     Block by block, so that the cumulative probabilities stay in the cache; few classes are compared column by column,
     and of many all are searched at once, each row between its own whole numbers.

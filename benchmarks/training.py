@@ -6,7 +6,6 @@ data that is there.
 """
 
 import argparse
-import io
 import math
 import os
 import sys
@@ -29,6 +28,7 @@ from statsmodels.stats.multitest import multipletests  # noqa: E402
 import caltest  # noqa: E402
 from benchmarks.machine import commit  # noqa: E402
 from benchmarks.markdown import table  # noqa: E402
+from benchmarks.pages import mark, read, with_table  # noqa: E402
 
 SEEDS = range(5)
 N_TRAIN, N_CALIBRATION = 300, 500
@@ -52,7 +52,6 @@ ERRORS = {
     "MMCE": {"statistic": caltest.statistics.MMCE(), **CONFIDENCE},
 }
 COMPARED = ("accuracy", "log score", "ECE")
-BEGIN, END = "<!-- made by benchmarks/training.py: {name} -->\n", "<!-- end -->\n"
 
 
 def split(seed: int) -> list[np.ndarray]:
@@ -208,15 +207,8 @@ TABLES = {"scores": score_table, "differences": difference_table}
 def with_tables(text: str, frame: pd.DataFrame) -> str:
     """Return the text of the page with its tables made from the data."""
     for name, make in TABLES.items():
-        before, begin, rest = text.partition(BEGIN.format(name=name))
-        _, end, after = rest.partition(END)
-        text = before + begin + "\n" + make(frame) + "\n" + end + after
+        text = with_table(text, mark("training", name), make(frame))
     return text
-
-
-def read(text: str) -> pd.DataFrame:
-    """Return the data; the first line says where they are from."""
-    return pd.read_csv(io.StringIO(text), comment="#")
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ from benchmarks import (
     groups_comparisons,
     markdown,
     monitor,
+    pages,
     pitfalls,
     problems,
     recalibration,
@@ -184,19 +185,15 @@ def test_another_checkout_must_hold_the_package(tmp_path):
 
 
 def test_pages_have_the_tables_of_the_data():
-    frame = pitfalls.read((DOCS / "data" / "pitfalls.csv").read_text())
-    assert set(frame["study"]) == set(pitfalls.STUDIES)
-    for name, (_, _, page) in pitfalls.STUDIES.items():
-        assert pitfalls.BEGIN.format(name=name) in (DOCS / page).read_text(), name
-    for page in pitfalls.PAGES:
-        text = (DOCS / page).read_text()
-        assert text == pitfalls.with_tables(page, text, frame), f"{page}: python benchmarks/pitfalls.py --page"
-    for program, page in ((folds, "cross-validation"), (findings, "reading-a-p-value")):
-        name = program.__name__.rpartition(".")[2]
-        text, own = (DOCS / f"{page}.md").read_text(), program.read((DOCS / "data" / f"{name}.csv").read_text())
-        assert set(own["study"]) == set(program.STUDIES)
-        assert all(program.BEGIN.format(name=study) in text for study in program.STUDIES)
-        assert text == program.with_tables(text, own), f"python benchmarks/{name}.py --page"
+    for program in (pitfalls, folds, findings):
+        made, name = program.STUDIES, program.STUDIES.program
+        frame = pages.read((DOCS / "data" / f"{name}.csv").read_text())
+        assert set(frame["study"]) == set(made.studies)
+        for study, (_, _, page) in made.studies.items():
+            assert pages.mark(name, study) in (DOCS / page).read_text()
+        for page in made.pages:
+            text = (DOCS / page).read_text()
+            assert text == made.with_tables(page, text, frame), f"{page}: python benchmarks/{name}.py --page"
     power = (DOCS / "power.csv").read_text()
     assert (DOCS / "power.md").read_text() == alternatives.page(power), "python benchmarks/power.py --page"
 
@@ -238,8 +235,8 @@ def test_pairs_of_models_are_as_miscalibrated_as_they_should_be():
 
 @pytest.mark.slow
 def test_every_study_of_pitfalls_runs():
-    frame = pitfalls.measure_all(list(pitfalls.STUDIES), 4)
-    assert set(frame["study"]) == set(pitfalls.STUDIES)
+    frame = pitfalls.STUDIES.measure(pitfalls.STUDIES.studies, 4)
+    assert set(frame["study"]) == set(pitfalls.STUDIES.studies)
     assert frame["value"].between(0, 2).all()
 
 
@@ -285,7 +282,8 @@ def test_comparisons_with_groups_miss_no_more_than_chance_explains():
 
 def test_the_page_on_groups_is_made_from_its_data():
     page, data = DOCS / "dependent-observations.md", DOCS / "data" / "groups.csv"
-    assert page.read_text() == groups.with_table(page.read_text(), pd.read_csv(data))
+    text, made = page.read_text(), groups.rates_table(pd.read_csv(data))
+    assert text == pages.with_table(text, pages.mark("groups"), made), "python benchmarks/groups.py --page"
     design = groups.Design("rare", (3, 4, 5), 0.3)
     found = groups.measure(design, 2, 0)
     assert found["groups"] == "3 groups of 3 to 5"
@@ -311,7 +309,7 @@ def test_the_page_that_compares_recalibration_methods_is_made_from_its_data():
     made = recalibration_page.with_tables(page.read_text(), values, pairs, DOCS / "data")
     assert page.read_text() == made, "python benchmarks/recalibration.py --page"
     for name in [*values["table"].unique(), "summary", "nixon-3", "nixon-4", "nixon-5"]:
-        assert recalibration_page.BEGIN.format(name=name.split(" ")[0] if "nixon-5" in name else name) in made
+        assert pages.mark("recalibration", name.split(" ")[0] if "nixon-5" in name else name) in made
     assert set(values["network"]) == set(recalibration.NETWORKS)
 
 
@@ -362,7 +360,7 @@ def test_the_cost_of_recalibration_is_measured(capsys, monkeypatch):
     for name in (*recalibration_cost.SMALL, *recalibration_cost.LARGE):
         assert f"| `{name}` |" in printed
         assert f"| `{name}` |" in page
-    assert recalibration_cost.BEGIN in page
+    assert pages.mark("recalibration_cost") in page
 
 
 @pytest.mark.slow
@@ -381,7 +379,7 @@ def test_the_study_of_estimators_runs(tmp_path, monkeypatch):
 
 def test_the_page_on_training_is_made_from_its_data():
     """PyTorch is not needed for it."""
-    page, frame = DOCS / "training.md", training.read((DOCS / "data" / "training.csv").read_text())
+    page, frame = DOCS / "training.md", pages.read((DOCS / "data" / "training.csv").read_text())
     assert page.read_text() == training.with_tables(page.read_text(), frame), "python benchmarks/training.py --page"
     assert set(frame["penalty"]) == set(training.PENALTIES)
     assert set(frame["seed"]) == set(training.SEEDS)

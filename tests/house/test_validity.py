@@ -89,6 +89,16 @@ def test_every_valid_test_of_the_certificate_is_valid():
     assert valid[above].to_dict("records") == []
 
 
+def test_rows_that_are_measured_again_are_listed():
+    text = DATA.read_text()
+    again = certificate_page.read(text)[0].iloc[[0, 3]].assign(rejected_5pct=7)
+    found = certificate.updated(text, again, "rows at f08f8f2")
+    _, facts = certificate_page.read(found)
+    lines = [(old, new) for old, new in zip(text.splitlines(), found.splitlines(), strict=True) if old != new]
+    assert f"{again['test'].iloc[0]} in 1" in facts[certificate.AGAIN]
+    assert [new.split(",")[-2] for _, new in lines[1:]] == ["7", "7"]
+
+
 def test_limits_are_shared_by_the_valid_tests():
     frame = pd.DataFrame(
         {"null": ["Monte Carlo"] * 10 + ["asymptotic"], "n_replicates": [1000] * 11}

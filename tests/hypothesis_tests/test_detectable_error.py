@@ -11,7 +11,7 @@ from scipy.special import expit
 from scipy.stats import binom
 
 import caltest
-from benchmarks import detectable
+from benchmarks import detectable, pages
 from caltest.hypothesis_tests._detectable_error import Detection, sample_of
 from caltest.hypothesis_tests._typical_errors import OF_EVENTS
 from caltest.predictions._sample import make_sample
@@ -217,11 +217,12 @@ def test_no_level_is_reached_by_few_draws():
 
 def test_the_stored_rates_are_as_promised():
     text = (detectable.ROOT / "docs" / "how-many-observations.md").read_text()
-    stored = detectable.read((detectable.ROOT / "docs" / "data" / "detectable.csv").read_text())
+    stored = pages.read((detectable.ROOT / "docs" / "data" / "detectable.csv").read_text())
     assert set(zip(stored["predictions"], stored["n_samples"], strict=True)) == set(detectable.DESIGNS)
     assert len(stored) == 4 * len(detectable.DESIGNS)
     assert stored["rate"].between(0.75, 0.85).all(), stored[~stored["rate"].between(0.75, 0.85)]
-    assert text == detectable.with_table(text, stored), "python benchmarks/detectable.py --page"
+    made = detectable.rates_table(stored)
+    assert text == pages.with_table(text, pages.mark("detectable"), made), "python benchmarks/detectable.py --page"
 
 
 @pytest.mark.slow
