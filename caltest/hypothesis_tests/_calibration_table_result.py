@@ -82,6 +82,18 @@ class CalibrationTable(Judged, Result):
     _where: ClassVar[str] = ""
     """Which observations belong to the groups of a test."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle has the verdict; its tests have no detectable errors that have not been asked for, to be fast."""
+        content = {**vars(self), "verdict": self.verdict}
+        content.pop("_whole", None)
+        return content | {"tests": [(type(test), test.without_observations()) for test in self.tests]}
+
+    def __setstate__(self, content: dict[str, Any]) -> None:
+        tests = [object.__new__(kind) for kind, _ in content["tests"]]
+        for test, (_, known) in zip(tests, content["tests"], strict=True):
+            vars(test).update(known)
+        vars(self).update(content | {"tests": tuple(tests)})
+
     def __iter__(self) -> Iterator[TestResult]:
         return iter(self.tests)
 

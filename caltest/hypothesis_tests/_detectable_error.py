@@ -312,6 +312,9 @@ class Detection:
         Seed of the simulated labels.
     workers : int
         Threads.
+    n_samples : int or None
+        Number of observations, if the sample is a part of them: the amount of an error that is found goes with its
+        inverse root.
     """
 
     statistic: Statistic
@@ -320,6 +323,7 @@ class Detection:
     alpha: float = 0.05
     seed: np.uint64 = field(default_factory=np.uint64)
     workers: int = 1
+    n_samples: int | None = None
 
     @classmethod
     def of(
@@ -331,12 +335,13 @@ class Detection:
         n_resamples: int | None = None,
         workers: int = 1,
         rng: SeedLike = 0,
+        n_samples: int | None = None,
     ) -> Detection:
         """Return the test of a sample, with draws that are made here."""
         chosen, number = settle(statistic, sample), number_of_draws(n_resamples, USUAL_DRAWS, sample.given.size)
         draws = OutcomeDraws.of(number, rng)
         (null,) = draw_nulls([Question(chosen, LensView(sample))], sample, draws, workers)
-        return cls(chosen, sample, null, alpha, ~draws.seed, workers)
+        return cls(chosen, sample, null, alpha, ~draws.seed, workers, n_samples)
 
     @classmethod
     def of_test(cls, test: TestResult, sample: Sample) -> Detection | None:
@@ -401,10 +406,14 @@ class Detection:
         (amount, reached), prob = self.smallest_amount(error, power), self.sample.expected
         if math.isnan(amount):
             return None
+        whole = self.n_samples or self.sample.n_samples
+        if math.isinf(amount) and whole > self.sample.n_samples:  # more observations may find it
+            return None
         if math.isinf(amount):
             return SmallestError(
                 kind=error.kind, family=error.family, size=math.nan, points=math.nan, factor=math.nan, power=reached
             )
+        amount *= math.sqrt(self.sample.n_samples / whole)
         true_prob, column = error.true_prob(prob, amount), shifted_class(prob)
         return SmallestError(
             kind=error.kind,
@@ -430,7 +439,7 @@ class Detection:
             power=power,
             alpha=self.alpha,
             test_statistic=self.statistic,
-            n_samples=self.sample.n_samples,
+            n_samples=self.n_samples or self.sample.n_samples,
             n_outcomes=self.sample.n_outcomes,
             predicted=float(prob[:, shifted_class(prob)].mean()),
             n_resamples=self.null.shape[1],

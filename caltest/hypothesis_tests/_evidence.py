@@ -16,7 +16,7 @@ from caltest.estimation.event._event_cells import FEWEST_EVENTS, EventCells
 from caltest.estimation.event._in_the_large import InTheLarge
 from caltest.estimation.event._slope import Slope
 from caltest.hypothesis_tests._class_totals import ClassTotals
-from caltest.hypothesis_tests._detectable_error import Detection
+from caltest.hypothesis_tests._detectable_error import Detection, sample_of
 from caltest.hypothesis_tests._findings import NamedError, findings_of_classes, findings_of_event
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike, lens_name, subject_of
@@ -45,8 +45,18 @@ _SEED = 0  # of the draws of regions, which only order what is known to be wrong
 _TOGETHER = 2  # intervals that hold at the same time: of the average and of the slope
 _EACH = 1 - 0.05 / _TOGETHER  # their level
 _DRAWS = 999  # of the test without impossible labels
+_MOST = 2**16  # predictions of a state for which labels are simulated
+_EXACT = 0.005 - 1e-12  # round numbers from here to the complement are edges of the narrow cells of a state
 _TINY = 1e-300
 _CHANCE = 1.645  # standard deviations of the l2 error that chance exceeds in 5 % of data sets
+
+
+_NO_TOTALS = Number(
+    name="class totals", estimate=math.nan, shown="-", meaning="not known: this state holds the confidence alone"
+)
+_NO_SIZE = Number(
+    name="typical error", estimate=math.nan, shown="-", meaning="not computed for a state of so many observations"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +71,14 @@ class Evidence(ABC):
         What is looked at.
     classes : sequence or None
         The labels of the classes.
+    streamed : bool
+        Whether the observations were not kept: those of ``sample`` have the same sums in narrow cells.
     """
 
     sample: Sample | None
     lens: LensLike
     classes: Sequence[Any] | None = None
+    streamed: bool = False
     _without: dict[str, Impossible] = field(default_factory=dict)  # impossible labels, by statistic
 
     @classmethod
@@ -99,12 +112,15 @@ class Evidence(ABC):
     def _numbers(self, test: TestResult) -> list[Number]:
         """Return the numbers of this kind of outcomes."""
 
-    @cached_property
+    @property
+    @abstractmethod
     def expected(self) -> tuple[float, float]:
         """Expected numbers of events and of other observations, as many as are worth observations of equal weight."""
-        prob, weight, _ = self._event
-        worth = (float(np.square(weight @ part) / max(float(weight**2 @ part), _TINY)) for part in (prob, 1 - prob))
-        return next(worth), next(worth)
+
+    @property
+    @abstractmethod
+    def frequency(self) -> float:
+        """Frequency of the event."""
 
     @property
     def n_expected(self) -> float:
@@ -119,17 +135,6 @@ class Evidence(ABC):
             return math.nan, math.nan
         return (cells.predicted + cells.certain) / cells.total, (cells.observed + cells.certain) / cells.total
 
-    @cached_property
-    def frequency(self) -> float:
-        """Frequency of the event."""
-        _, weight, events = self._event
-        return float(events.sum() / weight.sum())
-
-    @property
-    @abstractmethod
-    def _event(self) -> tuple[Floats, Floats, Floats]:
-        """Probabilities of the event, weights, and weights of the events."""
-
     def sums_of(self, test: TestResult) -> dict[str, Any]:
         """Return the fields of a verdict that its sentences need."""
         predicted, observed = self.averages
@@ -141,7 +146,7 @@ class Evidence(ABC):
             "n_expected": self.n_expected,
             "n_observed": min(self.frequency, 1 - self.frequency) * sum(self.expected),
             "impossible": self._impossible(test),
-            "streamed": getattr(self, "counts", None) is not None,
+            "streamed": self.streamed,
             "certain": not self.cells.size,
         }
 
@@ -150,6 +155,8 @@ class Evidence(ABC):
         numbers, size = self._numbers(test), self.interval if test.rejected else None
         if size is not None:
             numbers.append(typical_error(size))
+        elif self.streamed and test.rejected:
+            numbers.append(_NO_SIZE)
         where = next((finding for finding in test.findings if finding.place), None)
         if where is not None and where is not test.findings[0]:  # which is a sentence
             numbers.append(Number(name="worst", estimate=where.observed, shown=where.place))
@@ -158,10 +165,14 @@ class Evidence(ABC):
     def _detectable(self, test: TestResult) -> Any:
         """Return the smallest error that would have been found, if none is; None where it is not known."""
         known = isinstance(test.test_statistic, Statistic) and test.method != "distribution-free"
-        if self.sample is None or test.decision != "not rejected" or not known or not self.cells.size:
+        if test.decision != "not rejected" or not known or not self.cells.size:
             return None
-        detection = Detection.of_test(test, self.sample)
+        detection = self._detection(test)
         return None if detection is None else detection.usual
+
+    def _detection(self, test: TestResult) -> Detection | None:
+        """Return the test on simulated labels; None where it is not known."""
+        return None if self.sample is None else Detection.of_test(test, self.sample)
 
     def gate(self, test: TestResult) -> float:
         """Return the p-value of calibration that findings need: without impossible labels, where there are any."""
@@ -170,11 +181,14 @@ class Evidence(ABC):
 
     def _impossible(self, test: TestResult) -> Impossible | None:
         """Return which labels were impossible, with the p-value without them."""
-        rows, name = test.impossible_samples, str(test.test_statistic)
-        if not len(rows) or not isinstance(test.test_statistic, Statistic):
-            return None
-        if name not in self._without and self.sample is not None:
-            self._without[name] = self._find_impossible(test.test_statistic, self.sample, rows)
+        rows, name, sample = test.impossible_samples, str(test.test_statistic), self.sample
+        if (
+            len(rows)
+            and name not in self._without
+            and sample is not None
+            and isinstance(test.test_statistic, Statistic)
+        ):
+            self._without[name] = self._find_impossible(test.test_statistic, sample, rows)
         return self._without.get(name)
 
     @staticmethod
@@ -185,8 +199,8 @@ class Evidence(ABC):
         pvalue = math.nan
         if len(kept):
             rest = sample.take(kept)
-            found = run([Question(statistic, LensView(rest))], rest, Consistency(), n_resamples=_DRAWS, rng=0)
-            pvalue = found.answers[0].pvalue
+            asked, scheme = [Question(statistic, LensView(rest))], Consistency()
+            pvalue = run(asked, rest, scheme, n_resamples=_DRAWS, method="auto", rng=0).answers[0].pvalue
         if sample.n_outcomes > 2:
             return Impossible(len(rows), pvalue=pvalue)
         uncertain, zero = (sample.event > 0) & (sample.event < 1), int((sample.outcome[wrong] == 1).sum())
@@ -201,7 +215,7 @@ class EventEvidence(Evidence):
     Attributes
     ----------
     counts : tuple of arrays or None
-        Probabilities, numbers of observations and of events, of a stream that has no sample.
+        Probabilities, numbers of observations and of events, of a stream of too many observations for a sample.
     """
 
     counts: tuple[Floats, Floats, Floats] | None = None
@@ -218,6 +232,31 @@ class EventEvidence(Evidence):
             return self.counts
         weight = self.sample.weight_or_ones
         return self.sample.event, weight, weight * (self.sample.outcome == 1)
+
+    @cached_property
+    def expected(self) -> tuple[float, float]:
+        """Expected numbers of events and of other observations, as many as are worth observations of equal weight."""
+        prob, weight, _ = self._event
+        squares = weight**2 if self.counts is None else weight  # a count is that of observations of weight 1
+        worth = (float(np.square(weight @ part) / max(float(squares @ part), _TINY)) for part in (prob, 1 - prob))
+        return next(worth), next(worth)
+
+    @cached_property
+    def frequency(self) -> float:
+        """Frequency of the event."""
+        _, weight, events = self._event
+        return float(events.sum() / weight.sum())
+
+    def _detection(self, test: TestResult) -> Detection | None:
+        """Return the test on simulated labels, of a state on so many of its predictions that it takes a second."""
+        if not self.streamed:
+            return super()._detection(test)
+        prob, weight, _ = self._event
+        order, number = np.argsort(prob, kind="stable"), min(test.n_samples, _MOST)
+        passed = np.cumsum(weight[order])
+        event = prob[order][np.searchsorted(passed, (np.arange(number) + 0.5) / number * passed[-1])]
+        sample = sample_of(np.column_stack([1 - event, event]), number)
+        return Detection.of(test.test_statistic, sample, alpha=test.alpha, n_samples=test.n_samples)
 
     @property
     def subject(self) -> Subject:
@@ -244,17 +283,9 @@ class EventEvidence(Evidence):
             alpha=test.alpha,
             rng=np.random.default_rng(_SEED),
         )
-        return tuple(finding_of(error, self.subject) for error in found)
-
-    def _impossible(self, test: TestResult) -> Impossible | None:
-        """Return which labels were impossible; of a stream they are counted, and the others are not tested."""
-        if self.counts is None:
-            return super()._impossible(test)
-        prob, size, events = self.counts
-        zero, one = float(events[prob <= 0].sum()), float((size - events)[prob >= 1].sum())
-        inside = prob[(prob > 0) & (prob < 1)]
-        smallest = float(inside.min()) if inside.size else math.nan
-        return Impossible(round(zero), round(one), smallest=smallest) if zero + one else None
+        if self.subject.of_confidence:  # as of several classes
+            found = tuple(sorted(found, key=lambda error: error.kind not in OF_AVERAGE))
+        return tuple(finding_of(error, self.subject, streamed=self.streamed) for error in found)
 
     @property
     def _without_slope(self) -> str:
@@ -270,8 +301,11 @@ class EventEvidence(Evidence):
         large, slope = self.in_the_large, self.slope
         steep = next((DIFFERENCES[finding.kind] for finding in test.findings if finding.kind in DIFFERENCES), "")
         if_calibrated = "1 if calibrated"
+        average = _ratio(
+            "observed / expected", large.ratio, large.ratio_interval, if_calibrated, "no events are predicted"
+        )
         return [
-            _ratio("observed / expected", large.ratio, large.ratio_interval, if_calibrated, "no events are predicted"),
+            self.difference if self.subject.of_confidence else average,
             _ratio(
                 "calibration slope",
                 slope.slope,
@@ -279,11 +313,29 @@ class EventEvidence(Evidence):
                 f"{if_calibrated}; differences are {steep}" if steep else if_calibrated,
                 self._without_slope,
             ),
+            *([_NO_TOTALS] if self.streamed and self.subject.of_confidence else []),
         ]
+
+    @property
+    def difference(self) -> Number:
+        """Accuracy minus confidence, in percentage points."""
+        (predicted, observed), ends = self.averages, self.in_the_large.ratio_interval
+        low, high = (100 * predicted * (end - 1) for end in ends)
+        shown, interval = f"{100 * (observed - predicted):+.1f} points", None
+        if not math.isnan(low):
+            shown, interval = f"{shown} ({low:+.1f} to {high:+.1f})", ConfidenceInterval(low, high)
+        return Number(
+            name="accuracy minus confidence",
+            estimate=100 * (observed - predicted),
+            interval=interval,
+            shown=shown,
+            meaning="0 if calibrated",
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds the cells instead of the sample."""
-        known = ("lens", "classes", "counts", "cells", "averages", "frequency", "expected", "interval", "_without")
+        of_all = ("lens", "classes", "streamed", "averages", "interval", "_without")
+        known = (*of_all, "counts", "cells", "frequency", "expected")
         return {"sample": None, **{name: getattr(self, name) for name in known}}
 
 
@@ -305,8 +357,14 @@ class ClassesEvidence(Evidence):
         return self.confidence.cells
 
     @property
-    def _event(self) -> tuple[Floats, Floats, Floats]:
-        return self.confidence._event
+    def expected(self) -> tuple[float, float]:
+        """Expected numbers of right and of wrong predictions."""
+        return self.confidence.expected
+
+    @property
+    def frequency(self) -> float:
+        """Accuracy."""
+        return self.confidence.frequency
 
     @property
     def subject(self) -> Subject:
@@ -331,35 +389,23 @@ class ClassesEvidence(Evidence):
         return ClassTotals.of(sample.given, sample.outcome)
 
     def _numbers(self, test: TestResult) -> list[Number]:
-        large, (predicted, observed) = self.confidence.in_the_large, self.averages
-        low, high = (100 * predicted * (end - 1) for end in large.ratio_interval)
-        shown, interval = f"{100 * (observed - predicted):+.1f} points", None
-        if not math.isnan(low):
-            shown, interval = f"{shown} ({low:+.1f} to {high:+.1f})", ConfidenceInterval(low, high)
-        return [
-            Number(
-                name="accuracy minus confidence",
-                estimate=100 * (observed - predicted),
-                interval=interval,
-                shown=shown,
-                meaning="0 if calibrated",
-            )
-        ]
+        return [self.confidence.difference]
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds the cells instead of the sample."""
-        known = ("lens", "classes", "confidence", "totals", "averages", "frequency", "expected", "interval", "_without")
+        known = ("lens", "classes", "streamed", "confidence", "totals", "averages", "interval", "_without")
         return {"sample": None, **{name: getattr(self, name) for name in known}}
 
 
-def finding_of(error: NamedError, subject: Subject, names: Sequence[str] = ()) -> Finding:
+def finding_of(error: NamedError, subject: Subject, names: Sequence[str] = (), *, streamed: bool = False) -> Finding:
     """Return an error of the predictions in words."""
     numbers = {each.name: getattr(error, each.name) for each in fields(error)}
     numbers["classes"] = tuple(names[k] for k in error.classes)
     numbers["confidence_level"] = _EACH
     if subject.of_confidence:
         numbers["kind"] = OF_AVERAGE.get(error.kind, error.kind)
-    return Finding(subject=subject, n_classes=max(len(names), 2), **numbers)
+    within = streamed and any(0 < min(end, 1 - end) < _EXACT for end in (error.low, error.high))
+    return Finding(subject=subject, n_classes=max(len(names), 2), approximate=within, **numbers)
 
 
 def _ratio(name: str, value: float, interval: ConfidenceInterval, meaning: str, reason: str = "") -> Number:

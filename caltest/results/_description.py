@@ -91,19 +91,22 @@ def percent(share: float) -> str:
     return f"{100 * share:.4g} %"
 
 
-def as_percent(share: float) -> str:
-    """Return a share in per cent with at least two digits of the smaller of it and its complement.
+def as_percent(share: float, fewer: int = 0) -> str:
+    """Return a share in per cent with at least two digits of the smaller of it and its complement, or fewer.
 
     Examples
     --------
     >>> as_percent(0.2431), as_percent(0.00074), as_percent(0.99974), as_percent(0.0)
     ('24.3 %', '0.074 %', '99.974 %', '0 %')
     """
-    value = 100 * share
+    value = round(
+        100 * share, 9
+    )  # a share in the middle of two decimals is rounded the same way, however it was summed
     rest = min(value, 100 - value)
     if not rest > 1e-9:
         return f"{value:.0f} %"
-    return f"{value:.{1 if rest >= 0.95 else min(1 - math.floor(math.log10(rest)), 6)}f} %"
+    digits = 1 if rest >= 0.95 else min(1 - math.floor(math.log10(rest)), 6)
+    return f"{value:.{digits - fewer}f} %"
 
 
 def counted(number: float, separator: str = "") -> str:

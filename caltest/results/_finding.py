@@ -86,9 +86,9 @@ class Subject:
             f"{what}: differences between {self.low_and_high} are {DIFFERENCES[kind]}" if kind in DIFFERENCES else what
         )
 
-    def compare(self, predicted: float, observed: float) -> str:
-        """Return two shares side by side, such as "15.9 % predicted, 24.3 % observed"."""
-        return f"{as_percent(predicted)} {self.average}, {as_percent(observed)} {self.observed}"
+    def compare(self, predicted: float, observed: float, fewer: int = 0) -> str:
+        """Return two shares side by side, such as "15.9 % predicted, 24.3 % observed", with fewer digits if needed."""
+        return f"{as_percent(predicted, fewer)} {self.average}, {as_percent(observed, fewer)} {self.observed}"
 
 
 OF_CONFIDENCE = Subject(
@@ -145,6 +145,8 @@ class Finding(Result):
         Number of observations that it is about.
     low, high : float
         Ends of the range of predictions.
+    approximate : bool
+        Whether an end of the range lies within a narrow cell of a state, so that the numbers in it are not exact.
     classes : tuple of str
         The classes whose totals are wrong, that with the largest error first.
     n_classes : int
@@ -162,6 +164,7 @@ class Finding(Result):
     n: int
     low: float = 0.0
     high: float = 1.0
+    approximate: bool = False
     classes: tuple[str, ...] = ()
     n_classes: int = 2
 
@@ -221,8 +224,10 @@ class Finding(Result):
         """The range of predictions with its two numbers and number of observations; empty if it is not about one."""
         if not self.kind.startswith("wrong"):
             return ""
-        averages = self.subject.compare(self.predicted, self.observed)
-        return f"{show_range(self.low, self.high)}: {averages} ({self.n:,} observation{'' if self.n == 1 else 's'})"
+        about, number = ("about ", round(self.n, 1 - len(f"{self.n}") + 1)) if self.approximate else ("", self.n)
+        averages = self.subject.compare(self.predicted, self.observed, fewer=len(about[:1]))
+        plural = "" if number == 1 else "s"
+        return f"{show_range(self.low, self.high)}: {about}{averages} ({about}{number:,} observation{plural})"
 
     @property
     def _they(self) -> str:

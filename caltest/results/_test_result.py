@@ -316,7 +316,11 @@ class TestResult(Decision, ComponentResult):
         return tuple(dict.fromkeys(finding.kind for finding in (*averages, *self.findings)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """A pickle has the findings, which need the observations that it lacks."""
+        """A pickle has the verdict, which needs the observations that it lacks."""
+        return {**self.without_observations(), "verdict": self.verdict}
+
+    def without_observations(self) -> dict[str, Any]:
+        """Return the attributes with the findings, but without a verdict that has not been asked for."""
         return {**vars(self), "findings": self.findings}
 
     @property

@@ -29,7 +29,6 @@ THROUGH = {
     "simulation/models/_level_sets.py": "simulation/models/test_gaussian_mixture_feature_models.py",
     "hypothesis_tests/_evidence.py": "results/test_verdict.py",
     "streaming/monitors/_bets.py": "streaming/monitors/test_monitor.py",
-    "streaming/states/_answers.py": "streaming/states/test_state.py",
     "streaming/states/_micro_cells.py": "streaming/states/test_state.py",
 }
 """Files with public names or numbers that are tested through other functions, with the path of these tests."""

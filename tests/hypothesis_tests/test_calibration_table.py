@@ -290,8 +290,8 @@ The l2 calibration error is 0.0000 (95 % confidence interval 0.0000 to 0.0653).
 ECE 0.03679; a calibrated model with these predictions has 0.0426 on average and
 at most 0.06865 in 95 % of data sets.
 
- observed / expected  0.98  (0.89 to 1.06)  1 if calibrated
- calibration slope    0.99  (0.62 to 1.39)  1 if calibrated
+ accuracy minus confidence  -1.6 points (-7.5 to +3.9)  0 if calibrated
+ calibration slope          0.99  (0.62 to 1.39)        1 if calibrated
 
 In brackets: what is compatible with these data (95 % intervals; the first two
 hold together).

@@ -17,6 +17,7 @@ from caltest.estimation.uncertainty._prediction_distribution import prediction_d
 from caltest.hypothesis_tests._evidence import EventEvidence
 from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import Lens, lens_name, lens_short_name
+from caltest.predictions._sample import induce
 from caltest.predictions.cells._partitions import EqualWidth, Partition
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_rng
@@ -25,11 +26,13 @@ from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution
 from caltest.resampling.engine._pvalues import combine_pvalues, tail_pvalues
 from caltest.resampling.engine._run import monte_carlo_error
 from caltest.results import ComponentResult, Note, TestResult
+from caltest.results._verdict import Impossible
 from caltest.statistics._base import Statistic, validate_estimate, validate_statistic
 from caltest.streaming.states._micro_cells import CoarseCells, Nodes
 from caltest.streaming.states._values import OutcomeSums, Simulation, StateSums, Streamed, refusal, values_of
 
 _DRAWS = 999
+_MOST_SAMPLES = 2**18  # of which observations with the same sums are made, so that everything is known that arrays tell
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +144,7 @@ class TwoOutcomes(Answers):
             found = self._simulated(parts, observed, n_draws, source)
         else:
             found = self._computed(chosen, float(observed[0, 0]), exact)
-        return self.report(chosen, found, alpha, self._evidence)
+        return self.report(chosen, found, alpha, self._evidence(chosen))
 
     def curve(self, partition: Partition | None, level: float, *, simultaneous: bool) -> ReliabilityCurve:
         """Return the curve with exact consistency bars and p-values of the cells."""
@@ -211,17 +214,39 @@ class TwoOutcomes(Answers):
         )
         return self.ranked(parts, np.concatenate([observed, *drawn], axis=1), origin)
 
-    @property
-    def _evidence(self) -> EventEvidence:
+    def _evidence(self, statistic: Statistic) -> EventEvidence:
         """What is known of the predictions: those of a micro-cell with the same outcome are replaced by two."""
         micro, parts = self.sums.micro, ("count", "first", "second", "third")
         nodes = [
             Nodes.of(replace(micro, **{name: getattr(micro, name) * (np.arange(2) == outcome) for name in parts}))
             for outcome in (0, 1)
         ]
+        without = self._without_impossible(statistic)
+        known: dict[str, Any] = {"streamed": True, "_without": {} if without is None else {str(statistic): without}}
+        if micro.n_samples <= _MOST_SAMPLES:
+            whole = [one.whole for one in nodes]
+            prob = np.concatenate([np.repeat(one.prob, one.weight.astype(np.int64)) for one in whole])
+            event = np.repeat([0, 1], micro.count.sum(axis=0))
+            return EventEvidence(induce(np.column_stack([1 - prob, prob]), event), self.lens, **known)
         prob, weight = (np.concatenate([getattr(one, name) for one in nodes]) for name in ("prob", "weight"))
         events = np.where(np.arange(len(prob)) < len(nodes[0].prob), 0.0, weight)
-        return EventEvidence(None, self.lens, counts=(prob, weight, events))
+        return EventEvidence(None, self.lens, counts=(prob, weight, events), **known)
+
+    def _without_impossible(self, statistic: Statistic) -> Impossible | None:
+        """Return which labels were impossible, with the p-value of the others; None where all are possible."""
+        micro = self.sums.micro
+        if not micro.n_impossible:
+            return None
+        possible = micro.count.copy()
+        possible[0, 1] = possible[-1, 0] = 0
+        rest = replace(self, sums=replace(self.sums, micro=replace(micro, count=possible)))
+        inside = micro.nodes.prob[(micro.nodes.prob > 0) & (micro.nodes.prob < 1)]
+        return Impossible(
+            int(micro.count[0, 1]),
+            int(micro.count[-1, 0]),
+            rest.test(statistic, alpha=0.05, n_resamples=None, rng=0).pvalue if possible.any() else math.nan,
+            float(inside.min()) if inside.size else math.nan,
+        )
 
 
 @dataclass(frozen=True, eq=False)

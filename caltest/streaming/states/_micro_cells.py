@@ -224,6 +224,21 @@ class Nodes(Events):
         kept = weight.ravel() > 0
         return cls(prob.ravel()[kept], weight.ravel()[kept], np.repeat(used, 2)[kept])
 
+    @property
+    def whole(self) -> Nodes:
+        """Nodes whose weights are whole numbers, with the same means and variances in every micro-cell."""
+        two = np.flatnonzero(self.cell[1:] == self.cell[:-1])
+        weight, prob = self.weight.copy(), self.prob.copy()
+        a, b = weight[two], weight[two + 1]
+        size = np.rint(a + b)
+        left = np.clip(np.rint(a), 1, size - 1)
+        right = size - left
+        mean = (a * prob[two] + b * prob[two + 1]) / size
+        std = np.sqrt(a * b) / size * (prob[two + 1] - prob[two])
+        weight[two], weight[two + 1] = left, right
+        prob[two], prob[two + 1] = mean - std * np.sqrt(right / left), mean + std * np.sqrt(left / right)
+        return Nodes(np.clip(prob, 0.0, 1.0), np.rint(weight), self.cell)
+
     def split(self, starts: Integers) -> list[Nodes]:
         """Return the nodes of coarser cells, which begin at given micro-cells."""
         ends = np.searchsorted(self.cell, np.append(starts[1:], np.iinfo(np.int64).max))

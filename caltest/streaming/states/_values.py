@@ -257,7 +257,7 @@ class Simulation:
     """
 
     def __init__(self, state: Streamed) -> None:
-        self.state, self.nodes = state, _whole(state.micro.nodes)
+        self.state, self.nodes = state, state.micro.nodes.whole
         prob, cell = self.nodes.prob, self.nodes.cell
         self.slope = 1 - 2 * prob
         self.brier_std = math.sqrt(float(self.nodes.weight @ (self.slope**2 * prob * (1 - prob))))
@@ -335,18 +335,3 @@ def values_of(parts: Sequence[Statistic], sums: KeptSums, refusal: ValueError) -
 def refusal(statistic: Statistic, sums: StateSums) -> ValueError:
     """Return the error of a statistic that needs the observations."""
     return ValueError(f"{sums.possible}; got {describe(statistic)}{statistic.hint_of_sums}.")
-
-
-def _whole(nodes: Nodes) -> Nodes:
-    """Return nodes whose weights are whole numbers, with the same means and variances in every micro-cell."""
-    two = np.flatnonzero(nodes.cell[1:] == nodes.cell[:-1])
-    weight, prob = nodes.weight.copy(), nodes.prob.copy()
-    a, b = weight[two], weight[two + 1]
-    size = np.rint(a + b)
-    left = np.clip(np.rint(a), 1, size - 1)
-    right = size - left
-    mean = (a * prob[two] + b * prob[two + 1]) / size
-    std = np.sqrt(a * b) / size * (prob[two + 1] - prob[two])
-    weight[two], weight[two + 1] = left, right
-    prob[two], prob[two + 1] = mean - std * np.sqrt(right / left), mean + std * np.sqrt(left / right)
-    return Nodes(np.clip(prob, 0.0, 1.0), np.rint(weight), nodes.cell)

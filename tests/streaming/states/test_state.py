@@ -347,4 +347,4 @@ def test_an_impossible_label_comes_first():
     verdict = CalibrationState().update(np.r_[y, 1], np.r_[p, 0.0]).test().verdict
     assert verdict.conclusion.startswith("Impossible: 1 observation predicted with 0 % had the event.")
     assert "If 0 % was rounded" in verdict.advice[0]
-    assert "approves nothing by itself" in CalibrationState().update(y, p).test().verdict.advice[0]
+    assert "collect about 1,400 observations" in CalibrationState().update(y, p).test().verdict.advice[0]

@@ -1,0 +1,117 @@
+"""What a state says: the sentences and the numbers of the same observations in arrays."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import caltest
+from caltest import ECE, Confidence, EqualWidth
+from caltest.hypothesis_tests import _evidence
+from caltest.streaming import CalibrationState
+from caltest.streaming.states import _answers
+
+CELLS = ECE(EqualWidth(15))
+
+
+def events(kind):
+    """Labels and predictions of an event."""
+    rng = np.random.default_rng(5)
+    p = {
+        "rare": lambda: rng.beta(0.5, 499.5, 20_000),
+        "one": lambda: np.array([0.7]),
+        "two": lambda: np.array([0.7, 0.2]),
+        "half zeros": lambda: np.where(rng.random(600) < 0.5, 0.0, rng.random(600)),
+        "three decimals": lambda: np.round(rng.beta(2, 6, 600), 3),
+        "too low": lambda: rng.beta(2, 6, 2000),
+        "all happen": lambda: rng.random(200),
+    }[kind]()
+    true = {"too low": p**0.7, "all happen": np.ones(len(p))}.get(kind, p)
+    return (rng.random(len(p)) < true).astype(int), p
+
+
+def both(y, p, n_classes=2, lens=None):
+    """The results of arrays and of their state."""
+    in_memory = caltest.calibration_test(y, p, statistic=CELLS, lens=lens)
+    return in_memory, CalibrationState(n_classes, lens).update(y, p).test(CELLS)
+
+
+@pytest.mark.parametrize("kind", ["rare", "one", "two", "half zeros", "three decimals", "too low", "all happen"])
+def test_a_state_says_what_arrays_say(kind):
+    y, p = events(kind)
+    for some in ((y, p), (1 - y, 1 - p)):
+        in_memory, of_state = both(*some)
+        assert of_state.conclusion == in_memory.conclusion
+        assert of_state.n_expected == pytest.approx(in_memory.n_expected)
+        if in_memory.rejected:
+            assert of_state.verdict.head == in_memory.verdict.head
+            shown = [(row.name, row.shown) for row in in_memory.verdict.numbers]
+            assert [(row.name, row.shown) for row in of_state.verdict.numbers] == shown
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_the_labels_without_impossible_ones_are_tested(mirrored):
+    y, p = events("half zeros")
+    y[np.flatnonzero(p == 0)[:2]] = 1
+    in_memory, of_state = both(1 - y, 1 - p) if mirrored else both(y, p)
+    assert of_state.conclusion == in_memory.conclusion
+    assert "Without them no miscalibration is found (p = 0." in of_state.conclusion
+    assert of_state.verdict.impossible.pvalue == pytest.approx(in_memory.verdict.impossible.pvalue, rel=1e-9)
+    only = CalibrationState().update([1, 1], [0.0, 0.0]).test().verdict
+    assert np.isnan(only.impossible.pvalue)
+    assert "Without" not in only.conclusion
+
+
+def test_a_state_of_the_confidence_has_the_numbers_of_several_classes():
+    y, p = caltest.datasets.load_cifar10_vgg16()
+    y, p = y[:2000], p[:2000]
+    in_memory, of_state = (result.verdict for result in both(y, p, 10, Confidence()))
+    whole = caltest.calibration_test(y, p, n_resamples=99, rng=0).verdict
+    first = "The model is over-confident: its confidence is 97.6 % on average, 93.5 % of its predictions are right."
+    assert of_state.conclusion.startswith(first)
+    assert whole.conclusion.startswith(first)
+    assert of_state.numbers[0].shown == in_memory.numbers[0].shown == whole.numbers[0].shown
+    totals = next(row for row in of_state.numbers if row.name == "class totals")
+    assert totals.meaning == "not known: this state holds the confidence alone"
+    assert "class totals" not in [row.name for row in in_memory.numbers]
+    order = np.roll(np.arange(10), 3)  # of the classes
+    permuted = CalibrationState(10).update(np.argsort(order)[y], p[:, order]).test(CELLS).verdict
+    assert permuted.conclusion == of_state.conclusion
+
+
+def test_ranges_that_end_within_a_narrow_cell_are_told_with_a_digit_less():
+    rng = np.random.default_rng(1)
+    p = rng.beta(0.5, 499.5, 20_000)
+    y = (rng.random(len(p)) < np.minimum(1, 2.5 * p)).astype(int)
+    in_memory, of_state = both(y, p)
+    exact, about = (next(found for found in result.findings if found.place) for result in (in_memory, of_state))
+    assert (exact.approximate, about.approximate) == (False, True)
+    assert exact.place == "between 0.1 and 0.2 %: 0.14 % predicted, 0.48 % observed (3,157 observations)"
+    assert about.place == "between 0.1 and 0.2 %: about 0.1 % predicted, 0.5 % observed (about 3,200 observations)"
+
+
+@pytest.mark.slow
+def test_more_observations_than_are_kept_have_the_same_sentences(monkeypatch):
+    y, p = events("too low")
+    calm = (np.random.default_rng(0).random(2000) < p).astype(int)
+    states = [CalibrationState().update(labels, p) for labels in (y, calm)]
+    wrong, right = (state.test(CELLS).verdict for state in states)
+    monkeypatch.setattr(_answers, "_MOST_SAMPLES", 0)
+    monkeypatch.setattr(_evidence, "_MOST", 1000)
+    many, unknown = (state.test(CELLS).verdict for state in states)
+    assert many.conclusion == wrong.conclusion
+    assert [row.shown for row in many.numbers if row.name == "typical error"] == ["-"]
+    assert many.n_expected == pytest.approx(wrong.n_expected)
+    assert unknown.detectable.n_samples == 2000
+    for error, other in zip(unknown.detectable.errors, right.detectable.errors, strict=True):
+        assert error.points == pytest.approx(other.points, rel=0.2)
+
+
+@pytest.mark.parametrize("state", [False, True])
+def test_a_loaded_result_says_the_same(state):
+    y, p = (values[:300] for values in events("three decimals"))
+    result = CalibrationState().update(y, p).test() if state else caltest.calibration_test(y, p, statistic=CELLS)
+    back = pickle.loads(pickle.dumps(result))
+    assert back.verdict.detectable is not None
+    assert str(back) == str(result)
+    assert back.verdict.to_dict() == result.verdict.to_dict()
