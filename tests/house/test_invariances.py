@@ -315,9 +315,14 @@ def grouped(example: str) -> bool:
 
 def designs(example: str, *, of_weights: bool = True, of_groups: bool = True) -> list[Data]:
     """Data without and with unequal weights and groups, as far as the function takes them."""
-    weights = [None, unequal()] if weighted(example) and of_weights else [None]
-    groups = [None, twenty()] if grouped(example) and of_groups else [None]
-    return [replace(data(), weight=weight, group=group) for weight in weights for group in groups]
+    weights = [False, True] if weighted(example) and of_weights else [False]
+    groups = [False, True] if grouped(example) and of_groups else [False]
+    return [design(weight, group) for weight in weights for group in groups]
+
+
+@cache
+def design(with_weights: bool, with_groups: bool) -> Data:
+    return replace(data(), weight=unequal() if with_weights else None, group=twenty() if with_groups else None)
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -333,6 +338,10 @@ def result(example: str, d: Data) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         return dict(leaves(to_plain(EXAMPLES[example](d))))
+
+
+expected = cache(result)
+"""Of a design, which several tests compare with."""
 
 
 def differences(
@@ -369,7 +378,7 @@ def test_every_function_has_an_example():
 @each(filter(weighted, EXAMPLES))
 def test_equal_weights_change_nothing(example):
     for d in designs(example, of_weights=False):
-        without = result(example, d)
+        without = expected(example, d)
         for weight in (1.0, 7.0, 1 / N):
             if weight != 7 or example not in WHOLE_NUMBERS:
                 found = result(example, replace(d, weight=np.full(N, weight)))
@@ -380,13 +389,13 @@ def test_equal_weights_change_nothing(example):
 def test_the_unit_of_weights_changes_nothing(example):
     for d in designs(example):
         if d.weight is not None:
-            assert differences(result(example, d), result(example, replace(d, weight=100 * d.weight)), 1e-9) == {}
+            assert differences(expected(example, d), result(example, replace(d, weight=100 * d.weight)), 1e-9) == {}
 
 
 @each(filter(grouped, EXAMPLES))
 def test_groups_of_one_change_nothing(example):
     for d in designs(example, of_groups=False):
-        without = result(example, d)
+        without = expected(example, d)
         for group in (np.arange(N), np.array([f"patient {k}" for k in np.random.default_rng(0).permutation(N)])):
             assert differences(without, result(example, replace(d, group=group)), 1e-12) == {}
 
@@ -395,7 +404,7 @@ def test_groups_of_one_change_nothing(example):
 def test_the_order_of_rows_changes_nothing(example):
     order = np.random.default_rng(1).permutation(N)
     for d in designs(example):
-        found = differences(result(example, d), result(example, d.take(order)), 1e-9, but=BY_CHANCE.get(example))
+        found = differences(expected(example, d), result(example, d.take(order)), 1e-9, but=BY_CHANCE.get(example))
         assert found == {}
 
 
@@ -411,7 +420,7 @@ def test_rows_of_weight_0_change_nothing(example):
         for group in groups:
             part = more.part if group is None else np.where(np.abs(group - 49) < 50, more.part, 0)
             found = result(example, replace(more, group=group, part=part))
-            assert differences(result(example, d), found, 1e-9) == {}
+            assert differences(expected(example, d), found, 1e-9) == {}
 
 
 def halved(d: Data) -> Data:
@@ -422,7 +431,7 @@ def halved(d: Data) -> Data:
 @each([*ESTIMATES, *(name for name in MAPS if name not in SMALL_SAMPLES)])
 def test_halves_of_rows_leave_estimates(example):
     for d in designs(example):
-        found = differences(result(example, d), result(example, halved(d)), 1e-9, only=ESTIMATES.get(example, ""))
+        found = differences(expected(example, d), result(example, halved(d)), 1e-9, only=ESTIMATES.get(example, ""))
         assert found == {}
 
 
@@ -431,4 +440,4 @@ def test_halves_of_rows_in_a_group_leave_debiased_estimates(example):
     both = np.tile(np.arange(N), 2)
     for d in designs(example, of_groups=False):
         twice = replace(halved(d), group=both)
-        assert differences(result(example, d), result(example, twice), 1e-9, only=GROUP_AWARE[example]) == {}
+        assert differences(expected(example, d), result(example, twice), 1e-9, only=GROUP_AWARE[example]) == {}
