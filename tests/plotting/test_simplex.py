@@ -15,7 +15,7 @@ from matplotlib.quiver import Quiver
 
 import caltest as ct
 from caltest.plotting._axes import FINDING
-from caltest.plotting._simplex import TETRAHEDRON, TRIANGLE, lines
+from caltest.plotting._simplex import PALE, TETRAHEDRON, TRIANGLE, lines
 from tests.reference.examples import draw_labels
 
 
@@ -263,9 +263,10 @@ SOFTWARE = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swifts
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to open the file in")
 def test_the_tetrahedron_opens_in_a_browser_without_errors(solid, tmp_path):
-    """One file without a network: nothing on the console but the browser's advice, and the arrows are drawn."""
+    """One file without a network: nothing on the console but the browser's advice, and every part is drawn."""
     path, picture = tmp_path / "diagram.html", tmp_path / "diagram.png"
-    ct.plotting.plot_simplex_interactive(solid).write_html(path)
+    figure = ct.plotting.plot_simplex_interactive(solid)
+    figure.write_html(path)
     assert "<script src=" not in path.read_text(encoding="utf-8")
     command = [CHROMIUM, "--headless", "--no-sandbox", *SOFTWARE, "--enable-logging=stderr", "--v=0"]
     size = ["--window-size=900,800", "--virtual-time-budget=8000", f"--screenshot={picture}"]
@@ -275,7 +276,8 @@ def test_the_tetrahedron_opens_in_a_browser_without_errors(solid, tmp_path):
     ]
     assert said == []
     drawn = mpl.image.imread(picture)[150:640, 100:700, :3]
-    blue = (drawn[..., 2] > drawn[..., 0] + 0.1).sum()
-    dark = (drawn.max(axis=-1) < 0.5).sum()
-    assert blue > 300, "cells"
-    assert dark > 100, "arrows and names of corners"
+    words = figure.layout.template.layout.font.color
+    for part, colour in (("findings", FINDING), ("other arrows", PALE), ("names of corners", words)):
+        assert (np.abs(drawn - mpl.colors.to_rgb(colour)).max(axis=-1) < 0.05).sum() > 60, part
+    cells = (drawn[..., 2] > 0.8) & (drawn[..., 2] > drawn[..., 0] + 0.1)
+    assert cells.sum() > 300
