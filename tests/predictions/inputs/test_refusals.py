@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -37,10 +38,22 @@ def test_every_function_answers_every_name(name):
 
 @pytest.mark.parametrize("name", ["sample_weight", "groups"])
 def test_weights_and_groups_are_taken_or_refused_by_name_with_advice(name):
-    for function, each in reading_functions().items():
-        if name not in inspect.signature(each).parameters:
-            with pytest.raises(TypeError, match=rf"^{function}\(\) (takes|has) no `{name}`[;:] .*\.$"):
-                each(**{name: [1, 1, 1, 1]})
+    """The functions that are named instead do take them; without labels, what to do with groups."""
+    parameters = {function: inspect.signature(each).parameters for function, each in reading_functions().items()}
+    taking = {function for function, taken in parameters.items() if name in taken}
+    for function in parameters.keys() - taking:
+        with pytest.raises(TypeError) as refused:
+            reading_functions()[function](**{name: [1, 1, 1, 1]})
+        said = str(refused.value)
+        if name == "groups" and "groups_a" in parameters[function]:
+            assert said == f"{function}() has no `groups`; use groups_a and groups_b."
+        elif name == "groups" and function in {"detectable_error", "plan_sample_size"}:
+            assert said.startswith(f"{function}() takes no `groups`: predictions do not tell how alike the labels of a")
+            assert said.endswith("The answer lies between the two.")
+        else:
+            others = re.fullmatch(rf"{function}\(\) takes no `{name}`; (\w+), (\w+) and (\w+) do\.", said)
+            assert others, said
+            assert set(others.groups()) <= taking
 
 
 @pytest.mark.parametrize(
