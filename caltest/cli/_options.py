@@ -320,15 +320,25 @@ def facts_of(data: PredictionFile) -> dict[str, Any]:
 
 
 def typed_options(options: argparse.Namespace) -> list[str]:
-    """Return the options that say how the file is read, as they are typed."""
+    """Return the options that say which columns of the file are what, and how it is read, as they are typed."""
+    return _typed(options, ("label", "prob", "classes", "class_names", *OF_FORMAT, "groups", "sample_weight"))
+
+
+def typed_to_apply(options: argparse.Namespace) -> list[str]:
+    """Return those of the options that say how the file is read which a file without labels needs too."""
+    return _typed(options, ("prob", *OF_FORMAT))
+
+
+def _typed(options: argparse.Namespace, names: Iterable[str]) -> list[str]:
     import shlex
 
     flags = {"class_names": "--class-names", "file_format": "--format", "sample_weight": "--weights"}
-    names = ("label", "prob", "classes", "class_names", "file_format", "sep", "decimal", "encoding")
     found = []
-    for name in (*names, "groups", "sample_weight"):
+    for name in names:
         value = getattr(options, name, None)
-        if value != options.parser.get_default(name):
+        if isinstance(value, bool):
+            found.append(f"--{name}" if value else f"--no-{name}")
+        elif value != options.parser.get_default(name):
             text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             found += [flags.get(name, f"--{name}"), shlex.quote(text)]
     return [*found, "--normalise"] if options.normalise else found

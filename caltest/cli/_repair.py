@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import textwrap
-from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from caltest import predictions, recalibration, statistics
-from caltest.cli._messages import MEANING, WORDS, code_of, refuse_if, say_written, show
+from caltest.cli._messages import MEANING, WORDS, code_of, refuse_if, say_written, show, wrapped
 from caltest.cli._options import (
     FILES,
+    about_file,
     add_command,
     add_draws,
     add_file_options,
@@ -24,20 +27,16 @@ from caltest.cli._options import (
     problem_of,
     read_file,
     reread,
+    typed_to_apply,
 )
 from caltest.cli._recalibrated_file import RecalibratedFile, check_outputs, parse_output
-from caltest.results._decision import show_pvalue
-from caltest.results._description import Description, Table, counted
 from caltest.results._expressions import PublicNames, read_object
-from caltest.results._text import to_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from caltest.estimation import L2Interval
     from caltest.predictions import PredictionFile
     from caltest.recalibration import RecalibrationStudy, Recalibrator
-    from caltest.recalibration.study._study_entries import RepairedModel
 
 _AUTO = "auto"
 _EXAMPLES = """
@@ -54,7 +53,8 @@ fitted to all observations (caltest.recalibration.load_recalibrator reads it),
 for new predictions. repaired.png shows reliability before and after.
 
 --method auto takes, within the other folds of each fold, the method with the
-smallest cross-validated log score among those that keep the accuracy.
+smallest cross-validated log score, among those that get no more labels wrong than
+the predictions themselves.
 
 methods:
 {methods}
@@ -108,19 +108,23 @@ def _run(options: argparse.Namespace) -> int:
     few = options.n_folds < 2 and not options.folds
     refuse_if(few, "--n-folds must be at least 2: every fold is repaired by a map that was fitted to the others")
 
+    from caltest.hypothesis_tests import calibration_table
     from caltest.recalibration import recalibration_study
 
+    statistics = None if options.statistic is None else [options.statistic]
+    lens, common = lens_for(options.lens, data), problem_of(data) | computing(options)
     study = recalibration_study(
         data.y_true,
         {_name_of(options.file): data.y_prob},
         {str(options.method): recalibrator},
         folds=options.n_folds if data.folds is None else data.folds,
-        **problem_of(data),
-        lens=lens_for(options.lens, data),
-        statistics=None if options.statistic is None else [options.statistic],
-        **computing(options),
+        lens=lens,
+        statistics=statistics,
+        **common,
     )
     row = study.rows[1]
+    lenses = None if lens is None and statistics is None else [row.test.lens]
+    table = calibration_table(data.y_true, data.y_prob, lenses=lenses, statistic=options.statistic, **common)
     labels = list(range(data.n_classes)) if data.classes is None else list(data.classes)
     held_out = study.predict(row.recalibrator)
     file = RecalibratedFile(options.output, options)
@@ -130,47 +134,33 @@ def _run(options: argparse.Namespace) -> int:
     fitted = _fit_to_all(recalibrator.set_params(classes=labels), data)
     fitted.save(outputs["--map"])
 
+    apply = ["caltest", "apply", shlex.quote(str(outputs["--map"])), "FILE", "-o", "OUT", *typed_to_apply(options)]
+    found = study.before_after(row.recalibrator).tested(table.verdict)
+    words = partial(about_file, data=data, source=_name_of(options.file), path=options.file, typed=[])
+    found = replace(
+        found,
+        before=words(found.before),
+        after=words(found.after),
+        unchanged=found.unchanged or fitted.unchanged_,
+        further=f"`{' '.join(apply)}` recalibrates new predictions in the same way.",
+    )
     from caltest.plotting._recalibration import save_before_after
 
-    save_before_after(study, row.recalibrator, outputs["--plot"])
-    how, advice = _how(options.method, study, fitted), study.advice(row.recalibrator)
-    found = {"verdict": f"{study.achieved(row.recalibrator)} {how}", "advice": advice}
-    found["method"] = " ".join(repr(fitted.chosen).split())
-    if study.is_recommended(row.recalibrator):
-        how += f" 'caltest apply {outputs['--map']} FILE -o OUT' recalibrates new predictions by it."
-    remarks = [f"What to do: {advice}", how, f"Label column: {data.label}. {columns_of(data)}"]
-    text = str(study) if options.details else _as_text(study, remarks)
-    show(options, text, facts_of(data), **found, **study.to_dict())
+    save_before_after(study, found, outputs["--plot"])
+    remarks = [_about_map(options.method, fitted), f"Labels: column {data.label}. {columns_of(data)}"]
+    text = f"{found}\n\n{wrapped([*remarks, 'More: --details (every number of the study).'])}"
+    shown = {"verdict": found.verdict.to_dict(), "method": " ".join(repr(fitted.chosen).split())}
+    show(
+        options,
+        f"{text}\n\n{study}" if options.details else text,
+        facts_of(data),
+        **shown,
+        before_after=found.to_dict(),
+        **study.to_dict(),
+    )
     for what, path in zip(("recalibrated predictions", "map", "picture"), outputs.values(), strict=True):
         say_written(what, path)
-    return code_of(row.decision) if options.exit_code else 0
-
-
-_NUMBERS: dict[str, Callable[[RepairedModel], str]] = {
-    "log score (smaller is better)": lambda row: f"{row.log_score:.4f}",
-    "typical error (points, interval)": lambda row: _points(row.miscalibration),
-    "accuracy": lambda row: f"{100 * row.accuracy:.1f} %",
-    "p-value of calibration": lambda row: show_pvalue(row.pvalue),
-}
-"""What is shown before and after the repair, of held-out observations."""
-
-
-def _as_text(study: RecalibrationStudy, remarks: list[str]) -> str:
-    """Return the answer: what was achieved, one table before and after, and what to do."""
-    before, after = study.rows
-    where = f"{counted(study.n_samples, ',')} in {len(study.held_out)} folds"
-    title = f"{before.model}: {where}, each predicted by a map that was fitted to the others."
-    table = Table(
-        ("on held-out observations", "before", "after"), [(n, f(before), f(after)) for n, f in _NUMBERS.items()]
-    )
-    remarks = [*remarks, "More: --details (every number of the study), or 'caltest test' on the repaired file."]
-    notes = (*study.notes, *(note for note in after.miscalibration.notes if note not in study.notes))
-    return to_text(Description(title, [study.decided(after.recalibrator)], [table], remarks, notes))
-
-
-def _points(size: L2Interval) -> str:
-    low, high = size.root_interval
-    return f"{100 * size.root:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+    return code_of(found.decision) if options.exit_code else 0
 
 
 def _name_of(file: Path) -> str:
@@ -197,25 +187,21 @@ def _fit_to_all(method: Recalibrator, data: PredictionFile) -> Recalibrator:
     return method.fit(columns, data.y_true, data.sample_weight)
 
 
-def _how(given: str, study: RecalibrationStudy, fitted: Recalibrator) -> str:
-    """Return how the method was chosen, and what was fitted to all observations."""
+def _about_map(given: str, fitted: Recalibrator) -> str:
+    """Return what was fitted to all observations, and how it was chosen."""
     from caltest.recalibration.study._study_entries import method_in_words
 
     if fitted.unchanged_:
-        return (
-            "The map that was written leaves predictions as they are, because no method predicts held-out observations "
-            "better; the tests judge maps that were chosen without the fold that they predict."
-        )
+        return "The map that was written leaves predictions as they are."
     final: Any = fitted.chosen
     temperature = f" (T = {final.temperature_:.3g})" if hasattr(final, "temperature_") else ""
-    what = (
-        f"The map that was written is {method_in_words(final)}{temperature}, fitted to all observations; the tests "
-        "judge maps that were fitted without the fold that they predict."
-    )
+    what = f"The map that was written is {method_in_words(final)}{temperature}, fitted to all observations"
     if given != _AUTO:
-        return what
-    rule = "the smallest cross-validated log score among the methods that keep the accuracy"
-    return f"{what} It has {rule}; in each fold the choice was repeated without the labels of the fold."
+        return f"{what}; it was not tested itself."
+    return (
+        f"{what}; it was not tested itself. Of the methods that get no more labels wrong than the predictions "
+        "themselves, it predicts best; in each fold the choice was repeated without the labels of the fold."
+    )
 
 
 def _method_names() -> list[str]:
@@ -227,9 +213,9 @@ def _method_names() -> list[str]:
 
 
 def _parse_method(text: str) -> str:
-    names, name = _method_names(), text.partition("(")[0]
-    if text != _AUTO and name not in names:
-        near = [known for known in names if name and known.lower().startswith(name.lower())]
+    names, typed = _method_names(), text.lower()
+    if text != _AUTO and not any(text == name or text.startswith(f"{name}(") for name in names):
+        near = [name for name in names if typed and name.lower().startswith(typed)]
         meant = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(names)}"
         msg = f"must be auto or a method such as TemperatureScaling(), got {text!r}; {meant}"
         raise argparse.ArgumentTypeError(msg)

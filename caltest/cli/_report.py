@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,7 @@ from caltest.results import CalibrationWarning
 
 if TYPE_CHECKING:
     from caltest.predictions import PredictionFile
+    from caltest.results import BeforeAfter, Verdict
 
 _MOST_COLUMNS = 4  # whose levels are subgroups, unless they are named
 _EXAMPLES = """
@@ -93,7 +96,7 @@ def _run(options: argparse.Namespace) -> int:
         _model(name, file, path, options, several=several)
         for (name, file), path in zip(files.items(), options.files, strict=True)
     ]
-    how = {"repair": options.repair, "title": options.title, "command": options.command}
+    how = {"title": options.title, "command": options.command}
     write_page_of(models, page, **how, **computing(options))
     say_written("page", page)
     return 0
@@ -109,7 +112,22 @@ def _model(name: str, data: PredictionFile, path: Path, options: argparse.Namesp
         found = _other_levels(data, path, options)
     source = "standard input" if str(path) == "-" else path.name
     in_words = partial(about_file, data=data, source=source, path=path, typed=typed_options(options))
-    return Model(name if several else "", data.y_true, data.y_prob, problem_of(data), in_words, found)
+    repaired = _repaired(data, in_words, options) if options.repair else None
+    return Model(name if several else "", data.y_true, data.y_prob, problem_of(data), in_words, found, repaired)
+
+
+def _repaired(data: PredictionFile, in_words: Callable[[Verdict], Verdict], options: argparse.Namespace) -> BeforeAfter:
+    """Return what recalibration by the method that is chosen within each fold achieves."""
+    from caltest.recalibration import AutomaticCalibration, recalibration_study
+
+    method = AutomaticCalibration()
+    study = recalibration_study(
+        data.y_true, {"the model": data.y_prob}, {"auto": method}, **problem_of(data), **computing(options)
+    )
+    found = study.before_after("auto")
+    after = in_words(found.after)
+    path = "" if after.subject is None else after.subject.path
+    return replace(found, after=after, further=f"`caltest repair {path} -o repaired.csv` writes them." if path else "")
 
 
 def _other_levels(data: PredictionFile, path: Path, options: argparse.Namespace) -> dict[str, Any]:

@@ -152,15 +152,18 @@ class Evidence(ABC):
 
     def numbers_of(self, test: TestResult) -> dict[str, Any]:
         """Return the fields of a verdict that are numbers beside its sentences."""
-        numbers, size = self._numbers(test), self.interval if test.rejected else None
-        if size is not None:
-            numbers.append(typical_error(size))
-        elif self.streamed and test.rejected:
+        sizes = self.sizes_of(test, self.interval if test.rejected else None)
+        return {**sizes, "detectable": self._detectable(test)}
+
+    def sizes_of(self, test: TestResult, size: L2Interval | None) -> dict[str, Any]:
+        """Return the fields of a verdict that are what was observed, with a typical error if there is one."""
+        numbers = [*self._numbers(test), *([] if size is None else [typical_error(size)])]
+        if size is None and self.streamed and test.rejected:
             numbers.append(_NO_SIZE)
         where = next((finding for finding in test.findings if finding.place), None)
         if where is not None and where is not test.findings[0]:  # which is a sentence
             numbers.append(Number(name="worst", estimate=where.observed, shown=where.place))
-        return {"numbers": tuple(numbers), "size": size, "where": where, "detectable": self._detectable(test)}
+        return {"numbers": tuple(numbers), "size": size, "where": where}
 
     def _detectable(self, test: TestResult) -> Any:
         """Return the smallest error that would have been found, if none is; None where it is not known."""

@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike
 from caltest.estimation import reliability_curve
 from caltest.estimation.curves._reliability_curve import ReliabilityCurve
 from caltest.hypothesis_tests import CalibrationTable, SubgroupTests
+from caltest.hypothesis_tests._evidence import typical_error
 from caltest.page._pictures import Picture, diagram, forest
 from caltest.page._places import classes_of, ranges_of, subgroups_of, table_of
-from caltest.page._repaired import Repaired, numbers_in_words
 from caltest.predictions import Confidence
 from caltest.predictions._arrays import Booleans
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions.inputs._arguments import read_problem
-from caltest.results import Verdict
+from caltest.results import BeforeAfter, Verdict
 from caltest.results._description import Table, percent
 
 _ABOUT_DATA = {"C303", "C304", "C901"}  # cautions; others are about tests
@@ -65,6 +65,8 @@ class Model:
         Returns a verdict in which data, event and column have the names that the user gave them.
     levels : dict of str to dict of str to array
         For each column that makes subgroups, the observations of each level.
+    repaired : BeforeAfter or None
+        What recalibration achieves on held-out observations.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Model:
     design: Mapping[str, Any]
     in_words: Callable[[Verdict], Verdict] = _without_calls
     levels: Mapping[str, Mapping[str, Booleans]] = field(default_factory=dict)
+    repaired: BeforeAfter | None = None
 
     @property
     def members(self) -> dict[str, Booleans]:
@@ -145,8 +148,8 @@ class Answer:
         The diagram.
     where, whom : tuple of Part
         Ranges of predictions and classes; subgroups.
-    repaired : Repaired or None
-        What recalibration achieves on held-out folds.
+    repaired : BeforeAfter or None
+        What recalibration achieves on held-out observations.
     """
 
     name: str
@@ -155,18 +158,17 @@ class Answer:
     picture: Picture
     where: tuple[Part, ...]
     whom: tuple[Part, ...]
-    repaired: Repaired | None
+    repaired: BeforeAfter | None
 
     @classmethod
-    def of(
-        cls, model: Model, table: CalibrationTable, subgroups: SubgroupTests | None, repaired: Repaired | None
-    ) -> Answer:
+    def of(cls, model: Model, table: CalibrationTable, subgroups: SubgroupTests | None) -> Answer:
         """Return what is said of a model, from its table of tests and the tests of its subgroups, if there are any."""
         verdict = model.in_words(table.verdict)
         whom = () if subgroups is None else (_whom(model, verdict, subgroups),)
         caption = "On the diagonal, what was predicted is what happened. Bars are what chance explains."
         picture = diagram({"": model.curve}, caption)
         numbers, where = numbers_in_words(table), tuple(_where(model, verdict))
+        repaired = None if model.repaired is None else model.repaired.tested(verdict)
         return cls(model.name, verdict, numbers, picture, where, whom, repaired)
 
     @property
@@ -183,6 +185,12 @@ class Answer:
         if subject is None or (subject.path and subject.source != title):
             return self.verdict.head
         return replace(self.verdict, subject=replace(subject, source="")).head
+
+    @property
+    def advice(self) -> list[str]:
+        """What to do; where recalibration was tried it is not advised again."""
+        tried = [] if self.repaired is None else [self.repaired.advice]
+        return tried if tried and self.verdict.decision == "rejected" else [*self.verdict.advice, *tried]
 
     @property
     def numbers_are(self) -> str:
@@ -227,6 +235,13 @@ class Answer:
             ),
             *(("Caution", text) for text in self._cautions),
         ]
+
+
+def numbers_in_words(table: CalibrationTable) -> dict[str, str]:
+    """Return the numbers of a verdict by name, with the typical error also where calibration is not rejected."""
+    size = table[0].l2_error
+    typical = [] if size is None else [typical_error(size)]
+    return {number.name: number.shown for number in (*table.verdict.numbers, *typical) if number.meaning}
 
 
 def _words(verdict: Verdict) -> tuple[str, str]:

@@ -23,9 +23,16 @@ from caltest.page._answer import Answer, Model
 from caltest.page._details import Folded, details_of, of_result
 from caltest.page._notes import codes_in, explain, linked
 from caltest.page._pictures import Picture, deviations, diagram
-from caltest.page._repaired import Repaired
 from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import SeedLike, is_number, refuse_if, validate_given_problem, validate_rng
+from caltest.predictions.inputs._validation import (
+    SeedLike,
+    is_number,
+    refuse_if,
+    require,
+    validate_given_problem,
+    validate_rng,
+)
+from caltest.results import BeforeAfter
 from caltest.results._atomic_file import write_atomically
 from caltest.results._description import Table
 from caltest.results._progress import Progress, reporting
@@ -53,7 +60,7 @@ def write_page(
     path: str | Path,
     *,
     subgroup: Mapping[str, ArrayLike] | None = None,
-    repair: bool = False,
+    repaired: BeforeAfter | Mapping[str, BeforeAfter] | None = None,
     report: CalibrationReport | None = None,
     classes: Sequence[Any] | None = None,
     sample_weight: ArrayLike | None = None,
@@ -83,8 +90,9 @@ def write_page(
     subgroup : dict of str to array-like of shape (n_samples,), optional
         Columns whose values are subgroups of the observations, by the names of the columns. They must depend on
         predictions or covariates, never on outcomes.
-    repair : bool
-        Whether to show what recalibration achieves on held-out folds (`caltest.recalibration_study`).
+    repaired : BeforeAfter, or dict of them, optional
+        What recalibration achieves on held-out observations, from ``before_after`` of a study by
+        `caltest.recalibration_study`; of several models by their names.
     report : CalibrationReport, optional
         From `caltest.calibration_report` of the same observations: the tests of several statistics of a single model,
         which are not computed again.
@@ -145,11 +153,17 @@ def write_page(
     design = {"classes": classes, "sample_weight": sample_weight, "groups": groups}
     probs: dict[str, Any] = dict(y_prob) if isinstance(y_prob, Mapping) else {"": y_prob}
     levels = levels_of_columns({name: np.asarray(column) for name, column in (subgroup or {}).items()})
-    models = [Model(name, y_true, prob, design, levels=levels) for name, prob in probs.items()]
+    found = repaired if isinstance(repaired, Mapping) else dict.fromkeys(probs, repaired)
+    for one in found.values():
+        must = "`repaired` must be a BeforeAfter from `before_after` of a recalibration_study(...)"
+        require(isinstance(one, BeforeAfter | None), must, one, right_type=False)
+    models = [
+        Model(name, y_true, prob, design, levels=levels, repaired=found.get(name)) for name, prob in probs.items()
+    ]
     if report is not None:
         _check_report(report, y_true, len(models))
     options: dict[str, Any] = {"n_resamples": n_resamples, "alpha": alpha, "workers": workers, "rng": rng}
-    return write_page_of(models, path, report=report, repair=repair, title=title, progress=progress, **options)
+    return write_page_of(models, path, report=report, title=title, progress=progress, **options)
 
 
 def write_page_of(
@@ -157,7 +171,6 @@ def write_page_of(
     path: str | Path,
     *,
     report: CalibrationReport | None = None,
-    repair: bool = False,
     title: str | None = None,
     n_resamples: int | None = None,
     alpha: float = 0.05,
@@ -179,13 +192,12 @@ def write_page_of(
             few: dict[str, Any] = {"n_resamples": fewer, **options}
             tests = report or calibration_report(**data, **few)
             parts = judge_levels(levels=model.levels, **data, **few) if model.levels else None
-            repaired = Repaired.of(table, data | few) if repair else None
-            answer = Answer.of(model, table, parts, repaired)
+            answer = Answer.of(model, table, parts)
             answers.append(answer)
             draws.update(test.n_resamples for test in table)
             found = [*details_of(table, tests, answer.verdict, model)]
             found += [of_result("Tests of subgroups", parts)] if parts is not None else []
-            found += [Folded("Recalibration", [repaired.details])] if repaired is not None else []
+            found += [of_result("Recalibration", model.repaired)] if model.repaired is not None else []
             folded.append((model.name, found))
             done(2 * number + 2, 2 * len(models))
         compared = None

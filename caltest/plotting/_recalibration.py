@@ -14,6 +14,7 @@ from caltest.estimation import reliability_curve
 from caltest.plotting._axes import BAR, DASHED, LINE, draw_forest, in_one_look, literal, require, save_drawn, several
 from caltest.plotting._reliability import plot_reliability
 from caltest.recalibration import RecalibrationStudy
+from caltest.results import BeforeAfter
 from caltest.results._decision import rejects
 from caltest.results._description import percent
 
@@ -155,17 +156,19 @@ def plot_before_after(
     return panels
 
 
-def save_before_after(study: RecalibrationStudy, recalibrator: str, path: Path) -> None:
-    """Write the picture of a method before and after, with its verdict.
+def save_before_after(study: RecalibrationStudy, found: BeforeAfter, path: Path) -> None:
+    """Write the picture of a method before and after, with what is said of it.
 
     Parameters
     ----------
     study : RecalibrationStudy
         From `caltest.recalibration_study`.
-    recalibrator : str
-        The name of a recalibrator.
+    found : BeforeAfter
+        From `before_after` of the study.
     path : Path
         File name; its suffix decides the format.
     """
-    caption = fill(study.achieved(recalibrator), _CAPTION)
-    save_drawn(lambda figure: plot_before_after(study, recalibrator, figure.subplots(1, 2)), (11.0, 6.4), caption, path)
+    caption = "\n".join(fill(said, _CAPTION) for said in found.sentences)
+    save_drawn(
+        lambda figure: plot_before_after(study, found.recalibrator, figure.subplots(1, 2)), (11.0, 6.4), caption, path
+    )

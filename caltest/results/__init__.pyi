@@ -1,5 +1,6 @@
 from ._base import ConfidenceInterval as ConfidenceInterval
 from ._base import Result as Result
+from ._before_after import BeforeAfter as BeforeAfter
 from ._config import config_context as config_context
 from ._description import Description as Description
 from ._description import Table as Table

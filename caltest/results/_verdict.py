@@ -19,7 +19,7 @@ from caltest.results._description import Description, Table, as_percent, counted
 from caltest.results._finding import Finding, Number, Subject
 from caltest.results._note import Note
 
-_ENOUGH = 20  # events and other observations for a recalibration, and for advice how many to collect
+FEWEST_TO_MEND = 20  # events and other observations for a recalibration, and for advice how many to collect
 _IN_BRACKETS = "In brackets: what is compatible with these data (95 % intervals"
 
 
@@ -108,6 +108,8 @@ class Verdict(Result):
     said : str
         The conclusion of a result that is about something else, such as a difference; if empty, it is made from the
         numbers.
+    advised : tuple of str
+        What to do, if it does not follow from the numbers; if empty, it is made from them.
     """
 
     pvalue: float
@@ -141,6 +143,7 @@ class Verdict(Result):
     details: tuple[str, ...] = ()
     undecidable: str = ""
     said: str = ""
+    advised: tuple[str, ...] = ()
 
     _left_out: ClassVar[frozenset[str]] = frozenset({"subject"})
     _derived: ClassVar[tuple[str, ...]] = ("decision", "conclusion", "advice")
@@ -173,6 +176,8 @@ class Verdict(Result):
     @property
     def advice(self) -> tuple[str, ...]:
         """What to do next."""
+        if self.advised:
+            return self.advised
         if self.said or self.subject is None:
             return ()
         if self.decision == "rejected":
@@ -273,6 +278,12 @@ class Verdict(Result):
         )
 
     @property
+    def rarer(self) -> str:
+        """What is rarer in the data, in the plural."""
+        assert self.subject is not None
+        return self.subject.outcome if self._share <= 0.5 else self.subject.opposite
+
+    @property
     def _rarer(self) -> str:
         """What is rarer according to the predictions, in the plural."""
         assert self.subject is not None
@@ -289,11 +300,9 @@ class Verdict(Result):
                 f"If {which} was rounded, replace it by what it stands for{other}, in all observations, not in these "
                 "alone, and test new data."
             )
-        if self.n_observed < _ENOUGH:
-            assert self.subject is not None
-            rarer = self.subject.outcome if self._share <= 0.5 else self.subject.opposite
+        if self.n_observed < FEWEST_TO_MEND:
             return (
-                f"Do not use these predictions as they are. There are too few {rarer} ({self.n_observed:.4g}) to "
+                f"Do not use these predictions as they are. There are too few {self.rarer} ({self.n_observed:.4g}) to "
                 "recalibrate them: find out whether this is the population and the outcome that they were made for."
             )
         first = "Do not use these predictions as they are."
@@ -311,8 +320,9 @@ class Verdict(Result):
             if self._by_hand:
                 return "Collect data from more groups. To compare groups, test each by itself."
             return f"Collect data from more groups. To compare groups: {how} tests each by itself."
-        number = round_up(self.n_samples * _ENOUGH / max(self.n_expected, 1e-9))
-        return f"Collect about {number:,} observations ({_ENOUGH} {self._rarer}). Until then rely on other evidence."
+        number = round_up(self.n_samples * FEWEST_TO_MEND / max(self.n_expected, 1e-9))
+        size = f"{number:,} observations ({FEWEST_TO_MEND} {self._rarer})"
+        return f"Collect about {size}. Until then rely on other evidence."
 
     def _approve(self) -> str:
         """Say whether predictions in which nothing is found can be used."""

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -38,18 +39,19 @@ def test_it_writes_what_the_function_finds(given, tmp_path, run):
     np.testing.assert_allclose(table.iloc[:, :3].to_numpy(), study.predict("TemperatureScaling"), rtol=1e-12)
     for number, rows in enumerate(study.held_out):
         assert np.flatnonzero(table["fold"] == number).tolist() == rows.tolist()
-    said = " ".join(text.split())
-    title = "predictions.csv: 400 observations in 5 folds, each predicted by a map that was fitted to the others."
-    assert said.startswith(f"{title} {study.decided('TemperatureScaling')}")
-    assert "calibration is no longer rejected" in said
-    before, after = study.rows
-    assert f"log score (smaller is better) {before.log_score:.4f} {after.log_score:.4f}" in said
-    assert f"What to do: {study.advice('TemperatureScaling')}" in said
-    assert "'caltest apply" in said
+    said, (before, after) = " ".join(text.split()), study.rows
+    table = caltest.calibration_table(OUTCOME, PROB, n_resamples=199, rng=0)
+    found = study.before_after("TemperatureScaling").tested(table.verdict)
+    assert said.startswith("predictions.csv: 400 observations, 3 classes Recalibration makes these predictions better.")
+    assert (
+        f"Before: {' '.join(table.verdict.sentences(brief=True))} After: {found.after.sentences(brief=True)[0]}" in said
+    )
+    assert f"average log score {before.log_score:.4f} {after.log_score:.4f}" in said
+    assert f"What to do: {found.advice} `caltest apply" in said
     fitted = load_recalibrator(tmp_path / "repaired.json")
     assert fitted.classes_.tolist() == CLASSES.tolist()
     assert fitted.temperature_ == pytest.approx(TemperatureScaling().fit(PROB, OUTCOME).temperature_)
-    assert f"(T = {fitted.temperature_:.3g}), fitted to all observations; the tests judge" in said
+    assert f"(T = {fitted.temperature_:.3g}), fitted to all observations; it was not tested itself." in said
     assert (tmp_path / "repaired.png").stat().st_size > 10_000
     assert f"map written to {tmp_path / 'repaired.json'}" in err
 
@@ -62,7 +64,9 @@ def test_auto_says_how_it_chose(given, tmp_path, run):
     )
     assert code == 0
     found = json.loads(text)
-    assert "smallest cross-validated log score among the methods that keep the accuracy" in found["verdict"]
+    assert found["verdict"]["decision"] == found["before_after"]["decision"] == "not rejected"
+    assert found["verdict"]["advice"] == [found["before_after"]["advice"]]
+    assert [finding["kind"] for finding in found["before_after"]["before"]["findings"]] == ["over-confident"]
     assert isinstance(load_recalibrator(tmp_path / "m.json"), AutomaticCalibration)
     assert len(found["rows"][1]["folds"]) == 2
     assert pd.read_csv(tmp_path / "out.tsv", sep="\t").shape == (400, 5)
@@ -207,9 +211,25 @@ def test_a_map_that_makes_predictions_worse_is_no_success(tmp_path, run):
     code, text, err = run("repair", path, "-o", tmp_path / "out.csv", *bins)
     assert code == 0, err
     said = " ".join(text.split())
-    assert "fitted to the others. Recalibration makes the predictions worse: the log score of held-out" in said
+    assert "Recalibration makes these predictions worse." in said
     assert "What to do: Keep the original predictions: nothing is gained" in said
     assert "caltest apply" not in said
+
+
+@pytest.mark.slow
+def test_the_command_that_is_advised_reads_the_same_kind_of_file(tmp_path, run, monkeypatch):
+    """Without header, with semicolons and decimal commas: the command lacked the options, and refused the file."""
+    prob, y_true = over_confident(300, 2)
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"y": y_true, "p": prob[:, 1]}).to_csv("given.txt", index=False, header=False, sep=";", decimal=",")
+    how = ("--no-header", "--sep", ";", "--decimal", ",", "--format", "csv")
+    code, text, err = run("repair", "given.txt", "-o", "out.csv", *METHOD, *how, "--label", "0", "--prob", "1")
+    assert code == 0, err
+    command = " ".join(text.split()).split("`")[1]
+    assert command == "caltest apply out.json FILE -o OUT --prob 1 --format csv --sep ';' --decimal , --no-header"
+    code, _, err = run(*shlex.split(command.replace("FILE", "given.txt").replace("OUT", "new.csv"))[1:])
+    assert code == 0, err
+    assert len((tmp_path / "new.csv").read_text().splitlines()) in {300, 301}
 
 
 def test_refusals(given, tmp_path, run):

@@ -25,6 +25,7 @@ THROUGH = {
     "recalibration/maps/_columns.py": "recalibration/maps/test_base.py",
     "recalibration/study/_study_entries.py": "recalibration/study/test_study.py",
     "recalibration/study/_study_result.py": "recalibration/study/test_study.py",
+    "results/_before_after.py": "recalibration/study/test_study.py",
     "resampling/engine/_statistic.py": "statistics/test_base.py",
     "simulation/models/_level_sets.py": "simulation/models/test_gaussian_mixture_feature_models.py",
     "hypothesis_tests/_evidence.py": "results/test_verdict.py",

@@ -12,6 +12,7 @@ import pytest
 
 import caltest as ct
 from caltest.page import write_page
+from caltest.recalibration import TemperatureScaling
 
 FEW = {"n_resamples": 299, "rng": 3}
 VOID = {"meta", "link", "img"}
@@ -213,12 +214,15 @@ def test_subgroups_and_recalibration(tmp_path):
     prob, site = rng.beta(2, 5, 2000), rng.choice(["north", "south"], 2000)
     y_true = (rng.random(2000) < prob + 0.15 * (site == "north")).astype(int)
     subgroup = {"site": site, "age": rng.normal(60, 10, 2000).round()}
-    found = read(write_page(y_true, prob, tmp_path / "page.html", subgroup=subgroup, repair=True, **FEW))
+    study = ct.recalibration_study(y_true, {"net": prob}, {"temperature": TemperatureScaling()}, **FEW)
+    repaired = study.before_after("temperature")
+    found = read(write_page(y_true, prob, tmp_path / "page.html", subgroup=subgroup, repaired=repaired, **FEW))
     assert found.texts["h2"] == ["Where", "For whom", *FIRST[1:]]
     assert found.texts["h3"] == ["Before and after"]
     assert {"site=north", "site=south"} <= set(found.texts["th"])
     assert re.search(r"Calibration is rejected in \d of 6 subgroups", flat(found.above))
-    assert "After recalibration on held-out folds:" in flat(found.above)
+    assert all(flat(said) in flat(found.above) for said in (repaired.headline, repaired.advice, *repaired.places))
+    assert "neither" in repaired.advice or "Do not use" not in flat(found.above)
     rows = flat(found.above.split("Before and after")[1])
     assert all(name in rows for name in ("observed / expected", "calibration slope", "typical error"))
     assert len(found.words.split()) <= MOST_WORDS

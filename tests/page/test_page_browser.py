@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from caltest.page import write_page
+from caltest.recalibration import TemperatureScaling, recalibration_study
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
@@ -74,7 +75,9 @@ def page(tmp_path_factory):
     models = {"a model with a very long name " * 3: prob, "other": prob**2 / (prob**2).sum(axis=1, keepdims=True)}
     path = tmp_path_factory.mktemp("page") / "page.html"
     subgroup = {"a column with a very long name " * 2: rng.choice(["first", "second" * 10], 500)}
-    write_page(y_true, models, path, subgroup=subgroup, repair=True, n_resamples=299, rng=0)
+    study = recalibration_study(y_true, models, {"temperature": TemperatureScaling()}, n_resamples=499, rng=0)
+    repaired = {name: study.before_after("temperature", name) for name in models}
+    write_page(y_true, models, path, subgroup=subgroup, repaired=repaired, n_resamples=299, rng=0)
     return path.read_text(encoding="utf-8").replace("</body>", f"{MEASURE}</body>")
 
 

@@ -122,6 +122,7 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
         **FIXED,
     ),
     recalibration.RepairedModel: lambda: next(iter(example(recalibration.RecalibrationStudy))),
+    results.BeforeAfter: lambda: example(recalibration.RecalibrationStudy).before_after("TemperatureScaling()"),
     recalibration.RepairedPair: lambda: example(recalibration.RecalibrationStudy).pairs[0],
     comparison.ModelComparison: lambda: ct.compare_models(problem()[0], three_models(), n_resamples=99, rng=0),
     comparison.ComparedModel: lambda: example(comparison.ModelComparison).models[0],

@@ -233,6 +233,7 @@ def recalibration_study(
         alpha=alpha,
         n_resamples=n_resamples,
         notes=(*few, *of_groups, *_study_notes(rows, cautions, len(parts))),
+        _design=design,
     )
 
 

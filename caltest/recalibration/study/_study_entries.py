@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from caltest.comparison._difference import DifferenceResult
 from caltest.comparison._judged import ComparedModel, mean_of_folds
+from caltest.hypothesis_tests._evidence import Evidence
+from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import Sample
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import Result
 from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue, rejects
-from caltest.results._description import Description, Table, counted, percent
+from caltest.results._description import Description, Table, counted, join, percent
 from caltest.results._naming import describe
 from caltest.results._plain import to_plain
+from caltest.results._verdict import Verdict
 
 BEFORE, UNCHANGED = "before", "no change"
 
@@ -89,6 +94,23 @@ class RepairedModel(ComparedModel):
             where=" or fewer in each fold",
         )
 
+    def verdict_of(self, sample: Sample, lens: LensLike, classes: Sequence[Any] | None) -> Verdict:
+        """Return what is wrong with the held-out observations of all folds together, decided by `pvalue`."""
+        evidence = Evidence.of(sample, lens, classes)
+        test = replace(self.test, pvalue=self.pvalue, alpha=self.alpha, _evidence=evidence)
+        known = rejects(self.smallest_possible_pvalue, self.alpha)
+        return replace(
+            test._verdict(),
+            smallest_possible_pvalue=self.smallest_possible_pvalue,
+            hypothesis=Verdict.hypothesis,
+            proof=Verdict.proof,
+            p=equate_pvalue(self.pvalue, name="combined p"),
+            bound=True,
+            details=(),
+            undecidable="" if known else self.undecidable,
+            **evidence.sizes_of(test, evidence.interval),
+        )
+
     @property
     def better(self) -> bool | None:
         """Whether the model is shown to be better (True) or worse (False) calibrated than before; None if neither."""
@@ -111,6 +133,14 @@ class RepairedModel(ComparedModel):
         """Method in words, and in how many folds it was chosen; "no change" where predictions stay as they are."""
         names = [UNCHANGED if one.unchanged_ else method_in_words(one.chosen) for one in self.maps]
         return {name: names.count(name) for name in dict.fromkeys(names)}
+
+    @property
+    def fitted(self) -> str:
+        """What was fitted, in words, such as "temperature scaling (T = 1.68 to 1.69)"; the methods of the folds."""
+        chosen = self.chosen
+        if len(chosen) == 1:
+            return f"{next(iter(chosen))}{f' ({self.found})' if self.found else ''}"
+        return f"{join(f'{words} in {number}' for words, number in chosen.items())} of {len(self.folds)} folds"
 
     def mean_error(self, place: int) -> tuple[float, float]:
         """Return the mean of an error over the folds, and that of its noise floor."""

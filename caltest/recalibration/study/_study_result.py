@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,19 +11,20 @@ from numpy.typing import NDArray
 
 from caltest.estimation.scores._score_decomposition import log_of
 from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import induce
 from caltest.recalibration.study._study_entries import BEFORE, UNCHANGED, RepairedModel, RepairedPair
 from caltest.results import Note, Result
+from caltest.results._before_after import BeforeAfter
 from caltest.results._decision import DecisionWord, decide, equate_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, counted, join, percent
+from caltest.results._finding import Finding
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
 from caltest.results._picture import Picture
-from caltest.results._verdict import Judged
+from caltest.results._verdict import Judged, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_ROUNDING = 1e-9  # relative
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -70,6 +71,7 @@ class RecalibrationStudy(Judged, Result):
     alpha: float
     n_resamples: int
     notes: tuple[Note, ...] = ()
+    _design: Mapping[str, Any] = field(default_factory=dict)  # weight and group of each observation
 
     plot = Picture("plot_recalibration")
     _derived: ClassVar[tuple[str, ...]] = ("n_samples", "pvalue", "rejected", "decision", "conclusion")
@@ -163,8 +165,12 @@ class RecalibrationStudy(Judged, Result):
             found[rows] = row.maps[number].predict_proba(prob[rows]) if row.maps else prob[rows]
         return found
 
-    def achieved(self, recalibrator: str, model: str | None = None) -> str:
-        """Return what a method achieved, in whole sentences.
+    def before_after(self, recalibrator: str, model: str | None = None) -> BeforeAfter:
+        """Return what a method achieves on held-out observations, in the numbers of a verdict.
+
+        Numbers are those of the held-out observations of all folds together, so that those after recalibration are
+        about the maps of all folds on average. Their intervals are asymptotic in this respect. P-values are those of
+        the rows: combined over the folds, not adjusted for other methods.
 
         Parameters
         ----------
@@ -175,10 +181,8 @@ class RecalibrationStudy(Judged, Result):
 
         Returns
         -------
-        str
-            Whether the log score of held-out observations is worse than before, which comes first; whether calibration
-            is still rejected, by a p-value that is not adjusted for other methods; what error remains at most; and what
-            happened to accuracy and log score.
+        BeforeAfter
+            Verdicts before and after, and whether to use the recalibrated predictions or to keep the original ones.
 
         Raises
         ------
@@ -186,137 +190,27 @@ class RecalibrationStudy(Judged, Result):
             If there is no such model or method.
         """
         row, before = self.row(recalibrator, model), self.row(BEFORE, model)
-        interval = percent(1 - self.alpha)
-        size = (
-            f"The remaining l2 calibration error is at most {row.miscalibration.root_interval.high:.4f} ({interval}); "
-            f"before it was {before.miscalibration.root_text}."
-        )
-        change = {True: "smaller", False: "larger", None: "not shown to be different"}[row.better]
-        where = ", in at least one fold" if row.better is not None and len(self.held_out) > 1 else ""
-        lost = (
-            f"It is {change} after recalibration{where} (adjusted p = {show_pvalue(row.change_adjusted)}). The "
-            f"accuracy changes from {before.accuracy:.4f} to {row.accuracy:.4f}, the log score from "
-            f"{before.log_score:.4f} to {row.log_score:.4f} nats."
-        )
-        return " ".join([self.decided(recalibrator, model), size, lost])
-
-    def decided(self, recalibrator: str, model: str | None = None) -> str:
-        """Return the first sentences of `achieved`: whether predictions are worse, and whether calibration is rejected.
-
-        Parameters
-        ----------
-        recalibrator : str
-            The name of a recalibrator.
-        model : str, optional
-            The name of the model; the first one by default.
-
-        Returns
-        -------
-        str
-            One or two sentences, or three.
-
-        Raises
-        ------
-        KeyError
-            If there is no such model or method.
-        """
-        row, before = self.row(recalibrator, model), self.row(BEFORE, model)
-        level, p = percent(self.alpha), equate_pvalue(row.pvalue)
-        chosen = row.chosen
-        if set(chosen) == {UNCHANGED}:
-            name = "recalibration"
-        elif len(chosen) == 1:
-            name = f"{next(iter(chosen))}{f' ({row.found})' if row.found else ''}"
-        else:
-            times = join(f"{words} in {number}" for words, number in chosen.items())
-            name = f"recalibration ({times} of {len(self.held_out)} folds)"
-        was = f"before: {equate_pvalue(before.pvalue)}"
-        if row.rejected:
-            still = "still rejected" if before.rejected else "rejected"
-            first = f"After {name} calibration is {still} at the {level} level ({p}; {was})."
-        elif before.rejected:
-            first = (
-                f"After {name} calibration is no longer rejected at the {level} level ({p}; {was}). This does not "
-                "prove that the model is calibrated."
-            )
-        elif row.decision == "undecidable":
-            first = f"After {name}: {row.undecidable}"
-        else:
-            first = (
-                f"Calibration is not rejected at the {level} level before ({equate_pvalue(before.pvalue)}), nor after "
-                f"{name} ({p}), so that these tests do not show that this model needs repair. Each of them looks at "
-                "the held-out part of a fold only; a calibration test of all observations sees more."
-            )
-        return " ".join([*self._warning(row, before), first])
-
-    def is_recommended(self, recalibrator: str, model: str | None = None) -> bool:
-        """Return whether recalibrated predictions are recommended instead of the original ones.
-
-        They are if the mean log score of held-out observations is smaller than before and, in addition, calibration was
-        rejected before, a smaller calibration error is shown, or the difference of the log scores is more than two
-        standard errors. This is a rule for a choice, no test: the standard error is that of independent observations of
-        equal weight.
-
-        Parameters
-        ----------
-        recalibrator : str
-            The name of a recalibrator.
-        model : str, optional
-            The name of the model; the first one by default.
-
-        Returns
-        -------
-        bool
-            Whether they are recommended.
-
-        Raises
-        ------
-        KeyError
-            If there is no such model or method.
-        """
-        row, before = self.row(recalibrator, model), self.row(BEFORE, model)
-        return self._is_gained(row, before) and bool(before.rejected or row.better or self._is_clearly_gained(row))
-
-    def advice(self, recalibrator: str, model: str | None = None) -> str:
-        """Return whether to use the recalibrated predictions or to keep the original ones, and why.
-
-        Parameters
-        ----------
-        recalibrator : str
-            The name of a recalibrator.
-        model : str, optional
-            The name of the model; the first one by default.
-
-        Returns
-        -------
-        str
-            What to do, in one or two sentences; see `is_recommended`.
-
-        Raises
-        ------
-        KeyError
-            If there is no such model or method.
-        """
-        row, before = self.row(recalibrator, model), self.row(BEFORE, model)
-        if set(row.chosen) == {UNCHANGED}:
-            return "Keep the original predictions: no method predicts held-out observations better."
-        scores = (
-            f"the log score of held-out observations is {before.log_score:.4f} before and {row.log_score:.4f} after"
-        )
-        if not self._is_gained(row, before):
-            return f"Keep the original predictions: nothing is gained, {scores}."
-        if not self.is_recommended(recalibrator, model):
-            return f"Keep the original predictions: too little is gained to tell it from chance, {scores}."
-        if not row.rejected:
-            return f"Use the recalibrated predictions: {scores}."
-        return (
-            f"Use the recalibrated predictions rather than the original ones: {scores}. They are not calibrated "
-            "either: try another method, and look for subgroups in which the errors differ."
+        return BeforeAfter(
+            model=row.model,
+            recalibrator=row.recalibrator,
+            fitted=row.fitted,
+            n_folds=len(self.held_out),
+            before=self._verdict_of(before),
+            after=self._verdict_of(row),
+            accuracy=(before.accuracy, row.accuracy),
+            log_score=(before.log_score, row.log_score),
+            unchanged=set(row.chosen) == {UNCHANGED},
+            is_smaller=row.better is True,
+            is_clear=self._is_clearly_gained(row),
         )
 
-    @staticmethod
-    def _is_gained(row: RepairedModel, before: RepairedModel) -> bool:
-        return row.log_score < before.log_score * (1 - _ROUNDING)
+    def _verdict_of(self, row: RepairedModel) -> Verdict:
+        """Return what is wrong with the held-out predictions of all folds together, decided by the p-value of a row."""
+        rows = np.sort(np.concatenate(self.held_out))
+        design = {name: None if values is None else values[rows] for name, values in self._design.items()}
+        prob = self.predict(row.recalibrator, row.model)[rows]
+        sample = induce(prob, self.y_true[rows], lens=self.lens, **design)
+        return row.verdict_of(sample, self.lens, self.classes)
 
     def _is_clearly_gained(self, row: RepairedModel) -> bool:
         """Return whether the log score falls by more than two standard errors."""
@@ -326,16 +220,10 @@ class RecalibrationStudy(Judged, Result):
         gain = log_of(self.y_prob[row.model][held], label) - log_of(after[held], label)
         return bool(not np.isfinite(gain).all() or gain.mean() > 2 * gain.std() / np.sqrt(len(gain)))
 
-    def _warning(self, row: RepairedModel, before: RepairedModel) -> list[str]:
-        """Return what has to be read before anything else: that predictions are worse, or stay as they are."""
-        if set(row.chosen) == {UNCHANGED}:
-            return ["The predictions stay as they are, because no method predicts held-out observations better."]
-        if row.log_score > before.log_score * (1 + _ROUNDING):
-            return [
-                f"Recalibration makes the predictions worse: the log score of held-out observations rises from "
-                f"{before.log_score:.4f} to {row.log_score:.4f} nats, so that this map should not be used."
-            ]
-        return []
+    def _findings(self) -> tuple[Finding, ...]:
+        """Return what is wrong with the models before recalibration."""
+        before = (row for row in self.rows if row.recalibrator == BEFORE)
+        return tuple(finding for row in before for finding in self._verdict_of(row).findings)
 
     @property
     def conclusion(self) -> str:
@@ -363,7 +251,8 @@ class RecalibrationStudy(Judged, Result):
             text = f"{model}: {before.undecidable}"
             text += f" Calibration is rejected after {join(still)}." if still else ""
         else:
-            text = f"Calibration of {model} is not rejected before recalibration ({p}), which does not prove it."
+            where = " in any fold" if len(self.held_out) > 1 else ""
+            text = f"Calibration of {model} is not rejected{where} before recalibration ({p}), which does not prove it."
             text += f" It is rejected after {join(still)}." if still else ""
         better = [row.recalibrator for row in after if row.better is True]
         worse = [row.recalibrator for row in after if row.better is False]

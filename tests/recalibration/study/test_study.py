@@ -1,6 +1,7 @@
 """`recalibration_study`: fitted to one part, judged by the other, folds never pooled."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -86,13 +87,11 @@ def test_an_over_confident_model_is_repaired(study, problem):
     assert study.row("temperature").better
     assert not study.row("temperature").rejected
     assert study.row("temperature").accuracy == study.rows[0].accuracy
-    verdict = study.achieved("temperature")
-    assert verdict.startswith("After temperature scaling (T = ")
-    assert "calibration is no longer rejected at the 5 % level (p = " in verdict
-    assert "This does not prove that the model is calibrated." in verdict
+    found = study.before_after("temperature")
+    assert found.fitted.startswith("temperature scaling (T = ")
+    assert (found.before.decision, found.decision, found.is_recommended) == ("rejected", "not rejected", True)
+    assert found.advice == "Use the recalibrated predictions."
     assert "Better calibrated than before: temperature" in study.conclusion
-    assert study.is_recommended("temperature")
-    assert study.advice("temperature").startswith("Use the recalibrated predictions: the log score of held-out")
     assert study.predict("before") == pytest.approx(problem[1])
     assert study.predict("vector").sum(axis=1) == pytest.approx(1)
     with pytest.raises(KeyError, match="no recalibrator 'x'"):
@@ -199,21 +198,20 @@ def test_the_verdict_begins_with_what_is_worse_or_stays():
     study = caltest.recalibration_study(label, {"a": event}, methods, folds=2, **FAST)
     before, worse = study.row("before").log_score, study.row("bins").log_score
     assert worse > before
-    assert study.achieved("bins").startswith(
-        "Recalibration makes the predictions worse: the log score of held-out observations rises from "
-        f"{before:.4f} to {worse:.4f} nats, so that this map should not be used. "
-    )
+    bins = study.before_after("bins")
+    assert str(bins).split("\n")[2] == bins.headline == "Recalibration makes these predictions worse."
+    calm = replace(bins, before=replace(bins.before, pvalue=0.5))
+    assert calm.advice.startswith("Keep the original predictions: nothing is gained, the average log score, which")
     row = study.row("auto")
     for one in row.maps:  # on these data the choice is left to chance
         one.unchanged_ = True
     assert row.chosen == {"no change": 2}
-    assert study.achieved("auto").startswith("The predictions stay as they are, because no method predicts held-out")
-    assert study.achieved("auto").startswith(study.decided("auto"))
-    assert not any(study.is_recommended(name) for name in methods)
-    assert study.advice("bins").startswith("Keep the original predictions: nothing is gained, the log score of held")
-    assert study.advice("auto") == ("Keep the original predictions: no method predicts held-out observations better.")
+    auto = study.before_after("auto")
+    assert auto.headline.startswith("The predictions stay as they are, because no method predicts held-out")
+    assert replace(auto, before=calm.before).advice == "Keep the original predictions."
+    assert [one.is_recommended for one in (bins, calm, auto)] == 3 * [False]
     row.maps[0].unchanged_ = False
-    assert "recalibration (temperature scaling in 1 and no change in 1 of 2 folds)" in study.achieved("auto")
+    assert study.before_after("auto").fitted == "temperature scaling in 1 and no change in 1 of 2 folds"
 
 
 def test_progress_counts_every_fit_and_every_judgement(problem, monkeypatch):
@@ -304,9 +302,11 @@ def test_folds_of_few_groups_cannot_decide():
     )
     for row in study:
         assert (row.decision, row.rejected, row.smallest_possible_pvalue) == ("undecidable", False, 0.5)
-    verdict = study.achieved("temperature")
-    assert "These data cannot decide: with 3 groups or fewer in each fold no combined p-value below 0.5 is" in verdict
-    assert "not rejected" not in verdict
+    found = study.before_after("temperature")
+    assert found.conclusion.startswith(
+        "These data cannot decide: with 3 groups or fewer in each fold no combined p-value"
+    )
+    assert "not rejected" not in str(found)
     assert "not rejected" not in study.conclusion
     assert study.conclusion.startswith("net: These data cannot decide")
 
@@ -325,15 +325,49 @@ def test_the_conditions_with_groups_are_those_of_its_tests():
     assert "Valid if observations are independent" not in said
 
 
-def test_the_verdict_does_not_say_that_nothing_shows_a_need_for_repair():
+def test_before_and_after_are_the_numbers_of_all_held_out_observations():
+    """Those before are the numbers of `calibration_test`; of a single split they are about its held-out part."""
+    prob, y_true = over_confident(600, 2, seed=1)
+    prob, weight, patient = prob[:, 1], np.r_[np.ones(300), np.full(300, 2.0)], np.arange(600) // 2
+    judging = np.arange(600) % 4 > 1
+    for split in ({"folds": patient % 3}, {"held_out": judging}):
+        rows = judging if "held_out" in split else np.ones(600, dtype=bool)
+        design = {"sample_weight": weight, "groups": patient}
+        study = caltest.recalibration_study(
+            y_true, {"net": prob}, {"t": TemperatureScaling()}, **split, **design, **FAST
+        )
+        found, held = study.before_after("t"), {name: values[rows] for name, values in design.items()}
+        after = study.predict("t")[rows, 1]
+        for verdict, given in ((found.before, prob[rows]), (found.after, after)):
+            wanted = caltest.calibration_test(y_true[rows], given, **held, **FAST)
+            large, slope, typical, *_ = verdict.numbers
+            assert [str(large), str(slope)] == [str(one) for one in wanted.verdict.numbers[:2]]
+            assert typical.estimate == pytest.approx(100 * wanted.l2_error.root)
+        assert verdict.pvalue == study.row("t").pvalue
+
+
+def test_a_test_of_all_observations_sees_more_than_the_folds():
     """Five small folds do not reject a model that one test of all observations rejects clearly."""
     prob, y_true = over_confident(200, 3, seed=0)
     milder = prob**0.7 / (prob**0.7).sum(axis=1, keepdims=True)
-    study = caltest.recalibration_study(
-        y_true, {"net": milder}, {"temperature": TemperatureScaling()}, n_resamples=199, rng=0
-    )
-    verdict = study.achieved("temperature")
-    assert "Calibration is not rejected at the 5 % level before" in verdict
-    assert caltest.calibration_test(y_true, milder, n_resamples=999, rng=0).rejected
-    assert "these tests do not show that this model needs repair" in verdict
-    assert "a calibration test of all observations sees more" in verdict
+    models = {"net": milder}
+    study = caltest.recalibration_study(y_true, models, {"temperature": TemperatureScaling()}, n_resamples=199, rng=0)
+    found = study.before_after("temperature")
+    whole = found.tested(caltest.calibration_test(y_true, milder, n_resamples=999, rng=0).verdict)
+    assert (found.before.decision, whole.before.decision) == ("not rejected", "rejected")
+    assert whole.before.numbers == found.before.numbers
+    assert "not rejected in any fold before recalibration" in study.conclusion
+
+
+def test_what_few_events_and_rejections_advise(study):
+    """No events at all, and an isotonic map that predicted 0 %, once were "Use the recalibrated predictions"."""
+    found = study.before_after("temperature")
+    few, kept = replace(found.before, n_observed=3), replace(found.before, pvalue=0.5, n_observed=3)
+    assert not replace(found, before=few).is_recommended
+    assert "too few wrong predictions (3) to recalibrate" in replace(found, before=few).advice
+    assert "Keep the original predictions: there are too few wrong" in replace(found, before=kept).advice
+    left = replace(found.after, pvalue=0.01)
+    assert "but they are not right either" in replace(found, after=left).advice
+    assert replace(found, log_score=(0.5, 0.6)).advice.startswith("Do not use these predictions, neither as they are")
+    chance = replace(found, before=replace(found.before, pvalue=0.5), is_smaller=False, is_clear=False)
+    assert "so little is gained that it may be chance" in chance.advice

@@ -1,0 +1,223 @@
+"""What recalibration achieves on observations to which it was not fitted, in the numbers of a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from caltest.results._base import Result
+from caltest.results._decision import DecisionWord
+from caltest.results._description import Description, Table, counted
+from caltest.results._finding import Number
+from caltest.results._verdict import FEWEST_TO_MEND, Verdict
+
+_ROUNDING = 1e-9  # relative, of log scores
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class BeforeAfter(Result):
+    """Predictions before and after recalibration, on held-out observations.
+
+    Attributes
+    ----------
+    model, recalibrator : str
+        Their names in the study.
+    fitted : str
+        What was fitted, in words, such as "temperature scaling (T = 1.68 to 1.69)".
+    n_folds : int
+        Number of held-out parts; the map of each was fitted to the other observations.
+    before, after : Verdict
+        What is wrong with the predictions. Numbers and findings are those of all held-out observations together, after
+        recalibration so of the maps of all folds together. P-values are combined over the folds; that before may be one
+        of a test of all observations.
+    accuracy, log_score : tuple of float
+        Before and after; of the log score smaller is better.
+    unchanged : bool
+        Whether the predictions stay as they are.
+    is_smaller : bool
+        Whether a smaller calibration error is shown.
+    is_clear : bool
+        Whether the log score falls by more than two standard errors, those of independent observations of equal weight.
+    further : str
+        What else to do with recalibrated predictions that are recommended, such as a command; may be empty.
+    """
+
+    model: str
+    recalibrator: str
+    fitted: str
+    n_folds: int
+    before: Verdict
+    after: Verdict
+    accuracy: tuple[float, float]
+    log_score: tuple[float, float]
+    unchanged: bool
+    is_smaller: bool
+    is_clear: bool
+    further: str = ""
+
+    _derived: ClassVar[tuple[str, ...]] = ("decision", "conclusion", "is_recommended", "advice")
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is left after recalibration, and what to do."""
+        return replace(self.after, advised=(self.advice,))
+
+    @property
+    def pvalue(self) -> float:
+        """P-value of calibration after recalibration."""
+        return self.after.pvalue
+
+    @property
+    def alpha(self) -> float:
+        """Level of the decisions."""
+        return self.after.alpha
+
+    @property
+    def n_samples(self) -> int:
+        """Number of held-out observations."""
+        return self.after.n_samples
+
+    @property
+    def decision(self) -> DecisionWord:
+        """The decision about calibration after recalibration."""
+        return self.after.decision
+
+    @property
+    def rejected(self) -> bool:
+        """Whether calibration is rejected after recalibration."""
+        return self.decision == "rejected"
+
+    @property
+    def conclusion(self) -> str:
+        """What is left after recalibration, in whole sentences."""
+        return self.after.conclusion
+
+    def tested(self, verdict: Verdict) -> BeforeAfter:
+        """Return the same with the verdict of a test of all observations before recalibration.
+
+        Such a test detects more than those of single folds. Predictions before recalibration are those of one model, so
+        that their folds may be pooled; the maps of the folds differ.
+
+        Parameters
+        ----------
+        verdict : Verdict
+            Of the same observations, such as that of `caltest.calibration_table`.
+
+        Returns
+        -------
+        BeforeAfter
+            With other findings and another p-value before recalibration.
+        """
+        return replace(self, before=replace(verdict, numbers=self.before.numbers, size=self.before.size))
+
+    @property
+    def _is_gained(self) -> bool:
+        before, after = self.log_score
+        return not self.unchanged and after < before * (1 - _ROUNDING)
+
+    @property
+    def _are_too_few(self) -> bool:
+        return self.before.n_observed < FEWEST_TO_MEND
+
+    @property
+    def is_recommended(self) -> bool:
+        """Whether recalibrated predictions are recommended instead of the original ones.
+
+        They are if the mean log score of held-out observations is smaller than before; if in addition calibration was
+        rejected before, a smaller calibration error is shown, or the difference of the log scores is more than two
+        standard errors; and if there are at least 20 events and 20 other observations (of several classes, 20 right and
+        20 wrong predictions). This is a rule for a choice, no test.
+        """
+        shown = self.before.decision == "rejected" or self.is_smaller or self.is_clear
+        return self._is_gained and shown and not self._are_too_few
+
+    @property
+    def advice(self) -> str:
+        """Whether to use the recalibrated predictions or to keep the original ones, and why."""
+        more = f" {self.further}" if self.further else ""
+        if self.is_recommended and not self.rejected:
+            return f"Use the recalibrated predictions.{more}"
+        other = "look for subgroups whose errors differ, or try another method."
+        if self.is_recommended:
+            return (
+                "Use the recalibrated predictions rather than the original ones, but they are not right either: "
+                f"{other}{more}"
+            )
+        if self.before.decision != "rejected":
+            return f"Keep the original predictions{f': {self._reason}' if self._reason else ''}."
+        if self._are_too_few:
+            return " ".join(self.before.advice)
+        return f"Do not use these predictions, neither as they are nor recalibrated: {other}"
+
+    @property
+    def _reason(self) -> str:
+        """Why to keep the original predictions; empty if they stay as they are anyway."""
+        before, after = self.log_score
+        scores = f"the average log score, which should be small, is {before:.4f} before and {after:.4f} after"
+        if self.unchanged:
+            return ""
+        if not self._is_gained:
+            return f"nothing is gained, {scores}"
+        if self._are_too_few:
+            return f"there are too few {self.before.rarer} ({self.before.n_observed:.4g}) to recalibrate them"
+        return f"so little is gained that it may be chance, {scores}"
+
+    @property
+    def headline(self) -> str:
+        """Whether recalibration helps, in one sentence."""
+        before, after = self.log_score
+        if self.unchanged:
+            return "The predictions stay as they are, because no method predicts held-out observations better."
+        if self.is_recommended:
+            return "Recalibration makes these predictions better."
+        if after > before * (1 + _ROUNDING):
+            return "Recalibration makes these predictions worse."
+        return "It is not shown that recalibration makes these predictions better."
+
+    @property
+    def table(self) -> Table:
+        """The numbers of both verdicts side by side."""
+        before, after = ({row.name: row for row in one.numbers if row.meaning} for one in (self.before, self.after))
+        none = Number(name="", estimate=0.0, shown="-")
+        rows: list[Sequence[str]] = [
+            (name, before.get(name, none).shown, after.get(name, none).shown, after.get(name, none).meaning)
+            for name in dict.fromkeys([*before, *after])
+        ]
+        rows += [
+            ("accuracy", *(f"{100 * share:.1f} %" for share in self.accuracy), ""),
+            ("average log score", *(f"{score:.4f}" for score in self.log_score), "smaller is better"),
+        ]
+        return Table(("", "before", "after", ""), rows, left=("", "before", "after"))
+
+    @property
+    def places(self) -> list[str]:
+        """The range of predictions that is wrong most, before and after, where the sentences do not have it already."""
+        shown = {"before": self.before} if self.unchanged else {"before": self.before, "after": self.after}
+        named = {when: verdict.where for when, verdict in shown.items() if verdict.where not in verdict.findings[:1]}
+        return [f"Worst {when}: {where.place}." for when, where in named.items() if where is not None]
+
+    @property
+    def sentences(self) -> list[str]:
+        """Whether recalibration helps, and what is wrong before and after."""
+        before, after = (" ".join(verdict.sentences(brief=True)) for verdict in (self.before, self.after))
+        return [self.headline, f"Before: {before}", *([] if self.unchanged else [f"After: {after}"])]
+
+    @property
+    def explained(self) -> str:
+        """What the numbers are about."""
+        if self.n_folds == 1:
+            return (
+                f"Numbers are those of {counted(self.n_samples, ',')} to which the map was not fitted: {self.fitted}."
+            )
+        return (
+            f"Numbers after recalibration are those of {self.n_folds} maps together, each on the observations of the "
+            f"fold to which it was not fitted; the p-values of the folds are combined. Fitted: {self.fitted}."
+        )
+
+    def _describe(self) -> Description:
+        advice = [*filter(None, [self.after.in_brackets]), *self.places, f"What to do: {self.advice}"]
+        notes = [note for note in self.after.cautions if not note.about]
+        return Description(
+            self.before.head, self.sentences, numbers=self.table, advice=advice, remarks=[self.explained], notes=notes
+        )
