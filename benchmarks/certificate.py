@@ -207,7 +207,7 @@ class Cell:
         return make_sample(y_true, y_prob, lens=self.lens).n_outcomes
 
     def only(self, names: Sequence[str]) -> "Cell":
-        """Return the cell with the named tests alone; each has the p-values that it has among others."""
+        """Return the cell with the named tests alone; its p-values do not depend on the others."""
         return replace(self, tests={name: test for name, test in self.tests.items() if name in names})
 
     def __str__(self) -> str:
@@ -338,7 +338,7 @@ def timed(out: Path) -> Iterator[None]:
 
 
 def measure(chosen: list[Cell], out: Path, workers: int) -> pd.DataFrame:
-    """Run cells one after the other, each in its own folder, and return their rows."""
+    """Run cells one after the other, each in a separate folder, and return their rows."""
     cost = [cell.n_replicates * len(cell.tests) * (cell.n_samples + 500) for cell in chosen]
     rows, spent = [], 0
     # Small data sets are mostly Python: processes, not threads.
