@@ -254,7 +254,7 @@ def main() -> None:
         "--out", type=Path, help="folder of finished parts, which goes on where it stopped; new code needs a new one"
     )
     parser.add_argument("--replicates", type=int, default=REPLICATES, help="data sets per cell (default: %(default)s)")
-    parser.add_argument("--cells", default="", help="only cells whose name holds this text; their data is not written")
+    parser.add_argument("--cells", default="", help="only cells whose name holds this text; without --again printed")
     parser.add_argument("--workers", type=int, default=-1, help="processes (default: all processors)")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the data")
     parser.add_argument(
@@ -277,7 +277,7 @@ def main() -> None:
             chosen = [cell for cell in (cell.only(asked.again) for cell in chosen) if cell.tests]
         with timed(asked.out):
             frame = measure(chosen, asked.out, asked.workers)
-            if asked.again and not asked.cells:
+            if asked.again:
                 data = asked.docs / "validity.csv"
                 behind = "rows" if asked.outcomes is None else f"rows with {asked.outcomes} outcomes"
                 data.write_text(updated(data.read_text(), frame, f"{behind} at {measured}"))

@@ -79,7 +79,7 @@ def read(text: str) -> tuple[pd.DataFrame, dict[str, str]]:
 
 
 def limits(frame: pd.DataFrame, error: float = ERROR) -> dict[float, np.ndarray]:
-    """Return the largest count of each row that a valid test may reach by chance, by level; ``error`` is shared by valid tests."""
+    """Return the largest count of each row that is no evidence, by level; ``error`` is shared by the valid tests."""
     each = error / max(len(LEVELS) * int(frame["null"].isin(VALID).sum()), 1)
     return {level: binom.isf(each, frame["n_replicates"], level).astype(int) for level in LEVELS}
 
