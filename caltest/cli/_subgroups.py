@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ from caltest.cli._options import (
 
 if TYPE_CHECKING:
     from caltest.hypothesis_tests import SubgroupTests
-    from caltest.predictions import Lens, PredictionFile
+    from caltest.predictions import PredictionFile
 
 _EXAMPLES = """
 examples:
@@ -43,8 +42,8 @@ texts the rarest are one subgroup. The columns must not depend on the labels.
 
 
 _ADVICE = (
-    "What to do: do not use these probabilities for these subgroups as they are. 'caltest repair' recalibrates all "
-    "observations by one map; where subgroups err in different directions, repair the file of each subgroup by itself."
+    "What to do: Do not use these predictions for these subgroups as they are. `caltest repair` recalibrates all "
+    "observations by one map. Where subgroups err in different directions, repair the file of each by itself."
 )
 
 
@@ -81,6 +80,7 @@ def add_to(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from caltest.hypothesis_tests._subgroup_columns import judge_levels, levels_of_columns
+    from caltest.results._plain import to_plain
 
     twice = next((name for name in options.subgroup if options.subgroup.count(name) > 1), None)
     refuse_if(twice is not None, f"--by names the column {twice!r} twice")
@@ -96,98 +96,29 @@ def _run(options: argparse.Namespace) -> int:
         **chosen(options, "statistic", "correction"),
         **computing(options),
     )
-    records, words = _records(data, lens, tests, levels), _words(data, lens)
     facts = {"source": str(options.file), **facts_of(data), "subgroup": list(levels)}
-    text = str(tests) if options.details else _as_text(tests, records, words, data, options)
-    show(options, text, facts, means=records, **tests.to_dict())
+    means = tests.means()
+    text = str(tests) if options.details else _as_text(tests, data, options)
+    show(options, text, facts, means=to_plain(means), verdict=tests.verdict.to_dict(), **tests.to_dict())
     if options.plot is not None:
         from caltest.plotting._subgroups import save_subgroups
 
-        save_subgroups(records, words, tests.alpha, options.plot)
+        save_subgroups(means, tests.words, tests.verdict, options.plot)
         say_written("picture of the subgroups", options.plot)
     return code_of(tests.decision) if options.exit_code else 0
 
 
-def _seen_through(data: PredictionFile, lens: Lens | None) -> Lens:
-    """Return a lens with two outcomes: the given one, the event, or the confidence."""
-    import numpy as np
-
-    from caltest.predictions import Canonical, Confidence
-
-    look = Canonical() if lens is None else lens
-    n_outcomes = look.induced(np.full((1, data.n_classes), 1 / data.n_classes)).shape[1]
-    return look if n_outcomes == 2 else Confidence()
-
-
-def _words(data: PredictionFile, lens: Lens | None) -> tuple[str, str]:
-    """Return what the two means of a subgroup are."""
-    from caltest.predictions import Confidence
-
-    of_confidence = isinstance(_seen_through(data, lens), Confidence)
-    return ("confidence", "right") if of_confidence else ("predicted", "observed")
-
-
-def _records(
-    data: PredictionFile, lens: Lens | None, tests: SubgroupTests, levels: Mapping[str, Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return size, average prediction, frequency and adjusted p-value of every subgroup."""
-    from caltest.predictions._sample import make_sample
-
-    sample = make_sample(
-        data.y_true,
-        data.y_prob,
-        lens=_seen_through(data, lens),
-        classes=data.classes,
-        sample_weight=data.sample_weight,
-    )
-    event, weight = sample.outcome == 1, sample.weight
-    inside = {level: rows[sample.row] for members in levels.values() for level, rows in members.items()}
-    return [
-        {
-            "subgroup": name,
-            "n_samples": int(inside[name].sum()),
-            "predicted": _mean(sample.prob[:, 1], inside[name], weight),
-            "observed": _mean(event, inside[name], weight),
-            "pvalue_adjusted": float(p),
-            "rejected": bool(rejected),
-        }
-        for name, p, rejected in zip(tests.subgroups, tests.pvalue_adjusted, tests.rejected_tests, strict=True)
-    ]
-
-
-def _mean(values: Any, inside: Any, weight: Any) -> float:
-    import numpy as np
-
-    return float(np.average(values[inside], weights=None if weight is None else weight[inside]))
-
-
-def _as_text(
-    tests: SubgroupTests,
-    records: list[dict[str, Any]],
-    words: tuple[str, str],
-    data: PredictionFile,
-    options: argparse.Namespace,
-) -> str:
-    """Return the answer: the conclusion, and one table."""
-    from caltest.results._decision import show_pvalue
-    from caltest.results._description import Description, Table, counted, join
+def _as_text(tests: SubgroupTests, data: PredictionFile, options: argparse.Namespace) -> str:
+    """Return the answer: what is wrong where, and one table."""
+    from caltest.results._description import Description, counted, join
     from caltest.results._text import to_text
 
-    rows = [
-        one
-        | {part: f"{100 * one[part]:.1f} %" for part in ("predicted", "observed")}
-        | {"p": show_pvalue(one["pvalue_adjusted"]), "wrong": "wrong" * one["rejected"]}
-        for one in records
-    ]
-    shown = {"subgroup": "{subgroup}", "n": "{n_samples:,}", words[0]: "{predicted}", words[1]: "{observed}"}
-    table = Table.of(rows, shown | {"adjusted p": "{p}", "": "{wrong}"}, left=("",))
     title = f"{options.file}: {counted(len(data.y_true), ',')}, subgroups by {join(options.subgroup)}."
     remarks = [
-        f"Averages are those of the {'confidence and the right labels' if words[0] == 'confidence' else 'event'}; the "
-        "tests look at all predictions of a subgroup, not at averages alone.",
+        *tests.how_to_read(),
         columns_of(data),
-        "More: --details (every test), --plot FILE.",
+        "More: --details (how the p-values were found), --plot FILE.",
     ]
     if tests.rejected_tests.any():
         remarks.insert(0, _ADVICE)
-    return to_text(Description(title, [tests.conclusion], [table], remarks, tests.all_notes))
+    return to_text(Description(title, [tests.conclusion], [tests.table()], remarks, tests.all_notes))

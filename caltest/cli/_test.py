@@ -132,9 +132,8 @@ def _run(options: argparse.Namespace) -> int:
     source = BUNDLED if options.file is None else str(options.file)
     facts = {"source": source, **facts_of(data)}
     verdict = about_file(table.verdict, data, source, options.file, typed_options(options))
-    detailed = options.details or options.all or data.folds is not None
-    vars(table[0] if len(table) == 1 else table)["verdict"] = verdict  # what is printed names the file
-    text = _as_text(table, data, source, options) if detailed else _first_screen(verdict, data, options)
+    detailed = options.details or options.all
+    text = _as_text(table, verdict, data, source, options) if detailed else _first_screen(verdict, data, options)
     show(options, text, facts, verdict=verdict.to_dict(), **table.to_dict())
     if options.plot is not None:
         _plot(options, data, lens)
@@ -223,14 +222,18 @@ def _first_screen(verdict: Verdict, data: PredictionFile, options: argparse.Name
     read += [f"{what.capitalize()}: column {column}." for what, column in named.items() if column]
     read += [columns_of(data)] if "guessed" in data.matched_by else []
     more = ["--details (every lens and statistic)"]
-    more += [] if options.plot else ["--plot FILE"]
-    path = verdict.subject.path if verdict.subject else ""
-    more += [f"`caltest report {path} -o report.html`"] if path else []
+    if data.folds is None:
+        more += [] if options.plot else ["--plot FILE"]
+        path = verdict.subject.path if verdict.subject else ""
+        more += [f"`caltest report {path} -o report.html`"] if path else []
     return f"{verdict}\n\n{wrapped([' '.join(read), f'More: {join(more)}.'])}"
 
 
-def _as_text(table: CalibrationTable, data: PredictionFile, source: str, options: argparse.Namespace) -> str:
+def _as_text(
+    table: CalibrationTable, verdict: Verdict, data: PredictionFile, source: str, options: argparse.Namespace
+) -> str:
     from caltest.results._description import counted
+    from caltest.results._text import to_text
 
     guessed = " (guessed)" if data.label_guessed else ""
     lines = [
@@ -240,7 +243,8 @@ def _as_text(table: CalibrationTable, data: PredictionFile, source: str, options
     named = {"Folds": options.folds, "Groups": options.groups, "Weights": options.sample_weight}
     lines += [f"{what}: column {column}." for what, column in named.items() if column]
     lines.append(columns_of(data))
-    return f"{wrapped(lines)}\n\n{table[0] if len(table) == 1 else table}"
+    result = table[0] if len(table) == 1 else table
+    return f"{wrapped(lines)}\n\n{to_text(result.described(verdict))}"
 
 
 def _plot(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) -> None:

@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import few_draws, impossible_note, warn_before
+from caltest.hypothesis_tests._evidence import Evidence
+from caltest.predictions._lenses import Canonical
+from caltest.predictions._sample import induce
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import naming
 from caltest.predictions.inputs._parts import SMALL, Folds, part_of, validate_folds
@@ -108,10 +111,11 @@ def by_fold(
     each = {"subgroup": subgroup, "sample_weight": sample_weight, "groups": groups}
     shared: dict[str, Any] = {"rng": rng, "progress": progress, "classes": classes, **options}
     found = each_fold(test, parts, (labels_of(outcome, classes), prob), each, **shared)
+    design = validate_design(sample_weight, groups, len(prob))
     if isinstance(found[0], CalibrationTable):
-        return combine_tables(parts, found)
+        return combine_tables(parts, found, design)
     if isinstance(found[0], TestResult):
-        return combine_tests(parts, found)  # type: ignore[return-value]
+        return combine_tests(parts, found, pool(parts, found, design))  # type: ignore[return-value]
     msg = f"`test` must return a TestResult or a CalibrationTable, got {type(found[0]).__name__}."
     raise TypeError(msg)
 
@@ -184,8 +188,13 @@ def refuse_divided_groups(group: NDArray[np.int64], fold: NDArray[np.int64]) -> 
         )
 
 
-def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool = False) -> TestResult:
-    """Return the tests of all folds as one result; a table has the notes about all its tests itself."""
+def combine_tests(
+    folds: Folds, tests: Sequence[TestResult], evidence: Evidence | None = None, *, in_table: bool = False
+) -> TestResult:
+    """Return the tests of all folds as one result; a table has the notes about all its tests itself.
+
+    The numbers of the ``evidence`` describe the predictions of all folds together; they decide nothing.
+    """
     own = [_of_all(test, rows) for (_, rows), test in zip(folds, tests, strict=True)]
     first, smallest = own[0], min(own, key=lambda test: test.pvalue)
     combined = CombinedPValues(len(own))
@@ -216,11 +225,25 @@ def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool =
         ),
         fold_names=folds.names,
         pvalue_adjusted=correct_pvalues([test.pvalue for test in own]),
-        _evidence=None,
+        _evidence=evidence,
     )
 
 
-def combine_tables(folds: Folds, tables: Sequence[Any]) -> Any:
+def pool(folds: Folds, tests: Sequence[TestResult], design: Mapping[str, Any]) -> Evidence | None:
+    """Return what is known of the predictions of all folds together; None if it is not known of each.
+
+    ``design`` are weights and groups of all observations, as `validate_design` returns them.
+    """
+    samples = [test._about.sample for test in tests if test._about is not None]
+    if len(samples) < len(tests):
+        return None
+    rows = np.concatenate([held[sample.row] for held, sample in zip(folds.members, samples, strict=True)])
+    given, outcome = (np.concatenate([getattr(sample, name) for sample in samples]) for name in ("given", "outcome"))
+    sample = induce(given, outcome, **{name: None if of is None else of[rows] for name, of in design.items()})
+    return Evidence.of(replace(sample, row=rows[sample.row]), tests[0].lens, tests[0]._about.classes)
+
+
+def combine_tables(folds: Folds, tables: Sequence[Any], design: Mapping[str, Any]) -> Any:
     """Return the tables of all folds as one of their kind; a test that some folds lack is combined over the others."""
     first, rule = tables[0], CombinedPValues(len(folds))
     labels = list(dict.fromkeys(label for table in tables for label in table.labels))
@@ -229,7 +252,10 @@ def combine_tables(folds: Folds, tables: Sequence[Any]) -> Any:
         held = [i for i, table in enumerate(tables) if label in table.labels]
         part = Folds(tuple(folds.names[i] for i in held), tuple(folds.members[i] for i in held))
         found = [tables[i].tests[tables[i].labels.index(label)] for i in held]
-        tests.append(combine_tests(part, found, in_table=True))
+        asked = (
+            first.is_of_parts or len(labels) == 1 or isinstance(found[0].lens, Canonical)
+        )  # what sentences are about
+        tests.append(combine_tests(part, found, pool(part, found, design) if asked else None, in_table=True))
     combined = first.with_tests(
         tests,
         labels,

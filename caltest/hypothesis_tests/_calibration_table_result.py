@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -14,15 +15,15 @@ from caltest.predictions._lenses import Canonical
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
 from caltest.results._decision import DecisionWord, cannot_decide, decide, rejects
-from caltest.results._description import Description, Table, join, percent, sized
+from caltest.results._description import Description, Table, join, sized
 from caltest.results._note import PAGE
 from caltest.results._test_result import (
     cannot_decide_by_fold,
     components_table,
     fold_record,
     in_folds,
+    rejecting,
     short_direction,
-    towards_of_models,
 )
 from caltest.results._verdict import Judged, Verdict
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _NO_DIRECTION: dict[str, Any] = {"findings": [], "direction": None}
 _SIZE = {"l2 error (95 % interval)": "{l2_error:.4f} ({l2_low:.4f} to {l2_high:.4f})"}
-_MOST_ROWS = 25  # of a printed table
+MOST_ROWS = 25  # of a printed table
 LONGEST = 60  # characters of the rejected tests in a conclusion
 
 
@@ -81,11 +82,14 @@ class CalibrationTable(Judged, Result):
     _what: ClassVar[tuple[str, str]] = ("lens", "lenses")
     _where: ClassVar[str] = ""
     """Which observations belong to the groups of a test."""
+    is_of_parts: ClassVar[bool] = False
+    """Whether each test is about a part of the observations."""
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle has the verdict; its tests have no detectable errors that have not been asked for, to be fast."""
         content = {**vars(self), "verdict": self.verdict}
-        content.pop("_whole", None)
+        for computed in ("_whole", "_adjusted"):
+            content.pop(computed, None)
         return content | {"tests": [(type(test), test.without_observations()) for test in self.tests]}
 
     def __setstate__(self, content: dict[str, Any]) -> None:
@@ -177,22 +181,21 @@ class CalibrationTable(Judged, Result):
         """What is wrong, the decision, and how many tests reject."""
         if self._is_single:
             return self.tests[0].conclusion
-        return self._verdict().conclusion if self._is_of_one_model else " ".join(self._answer())
+        return self._verdict().conclusion
 
     @cached_property
     def verdict(self) -> Verdict:
         """What is wrong, the decision by the global p-value, how large the error is, and what to do."""
         if self._is_single:
             return self.tests[0].verdict
-        if not self._is_of_one_model:
-            return super().verdict
         numbers = {} if self._whole is None else self._whole._about.numbers_of(self._whole)
         return replace(self._verdict(), cautions=self.all_notes, **numbers)
 
     def _verdict(self) -> Verdict:
         """Return the verdict without what is not needed for its sentences and may take time."""
         p = f"global p = {self.pvalue:.4g}"
-        own: dict[str, Any] = {"p": p, "least": "", "details": (self._count(),), "undecidable": self._undecidable()}
+        own: dict[str, Any] = {"p": p, "least": "", "undecidable": self._undecidable()}
+        own["details"] = (*self._rejecting_folds(), self._count())
         if self._whole is not None:
             return replace(self._whole._verdict(), **own)
         spoken = self.tests[self._spoken]
@@ -203,47 +206,34 @@ class CalibrationTable(Judged, Result):
             subject=None,
             impossible=None,
             findings=spoken.findings if self.rejected_tests[self._spoken] else (),
+            parts=spoken._verdict().parts if self.rejected_tests[self._spoken] else (),
             **own,
         )
+
+    def _rejecting_folds(self) -> list[str]:
+        """Say which folds reject by their global p-values."""
+        if not self.folds or not self.rejected:
+            return []
+        wrong = rejects(correct_pvalues([table.pvalue for table in self.folds]), self.alpha)
+        return [rejecting(list(compress(self.fold_names, wrong)), len(self.folds))]
 
     @cached_property
     def _whole(self) -> TestResult | None:
         """The test of the whole prediction, with the global p-value; None without one."""
-        whole = next((test for test in self.tests if isinstance(test.lens, Canonical) and not test.fold_names), None)
-        if whole is None or self.folds:
+        whole = next((test for test in self.tests if isinstance(test.lens, Canonical)), None)
+        if whole is None or self.is_of_parts:
             return None
         return replace(whole, pvalue=self.pvalue, smallest_possible_pvalue=self.smallest_possible_pvalue)
 
     @property
     def _is_single(self) -> bool:
         """Whether the only test says everything."""
-        return len(self.tests) == 1 and not self.folds
-
-    @property
-    def _is_of_one_model(self) -> bool:
-        """Whether all tests are about the same observations and the same model."""
-        return not self.folds
+        return len(self.tests) == 1
 
     @property
     def size_sentences(self) -> list[str]:
         """How large the miscalibration is, of a test that is named; with folds it is that of several models."""
         return [] if self.folds else self._sizes()
-
-    def _answer(self) -> list[str]:
-        """Return the decision about the models of the folds, and how many tests reject."""
-        subject = f"Calibration of the models of {len(self.folds)} folds"
-        towards = towards_of_models(self.directions[self._spoken], self._through(self._spoken))
-        said = self._decided(subject, f", {self.n_samples} observations", "the models are calibrated", towards)
-        return [*said, self._count()]
-
-    def _decided(self, subject: str, size: str, proof: str, towards: Sequence[str] = ()) -> list[str]:
-        """Return the decision about a subject; what is not proven and the size belong to one that does not reject."""
-        p = f"global p = {self.pvalue:.4g}"
-        if self.decision == "undecidable":
-            return [self._undecidable()]
-        if self.decision == "not rejected":
-            return [f"{subject} is not rejected ({p}{size}). This does not prove that {proof}."]
-        return [f"{subject} is rejected at the {percent(self.alpha)} level ({p}).", *towards]
 
     def _undecidable(self) -> str:
         """Say that no global p-value could have rejected; empty if one could have."""
@@ -380,11 +370,15 @@ class CalibrationTable(Judged, Result):
         return f"{len(found)} of the {total} single tests {'rejects' if len(found) == 1 else 'reject'} {after}{which}."
 
     def _describe(self) -> Description:
+        return self.described(self.verdict)
+
+    def described(self, verdict: Verdict) -> Description:
+        """Return what is shown, with a verdict that may name the file."""
         title, tables, remarks = self._title(), self._tables, self._remarks
         if self.folds:
             title, tables, remarks = f"Calibration by fold ({self._about})", self._tables_by_fold, self._remarks_by_fold
         more: dict[str, Any] = {"tables": tables(), "remarks": remarks(), "notes": self.all_notes}
-        return self.verdict.described(title, [self.verdict.conclusion, *self.size_sentences], **more)
+        return verdict.described(title, [verdict.conclusion, *self.size_sentences], **more)
 
     def _title(self) -> str:
         return f"{self._kind} ({self._about})"
@@ -417,9 +411,9 @@ class CalibrationTable(Judged, Result):
     @cached_property
     def _shown(self) -> list[int]:
         """The tests that are printed: all, or the first and those of the smallest p-values."""
-        if len(self.tests) <= _MOST_ROWS:
+        if len(self.tests) <= MOST_ROWS:
             return list(range(len(self.tests)))
-        smallest = np.argsort([test.pvalue for test in self.tests[1:]], kind="stable")[: _MOST_ROWS - 1]
+        smallest = np.argsort([test.pvalue for test in self.tests[1:]], kind="stable")[: MOST_ROWS - 1]
         return [0, *sorted(1 + int(i) for i in smallest)]
 
     def _table_of_tests(self, shown: Sequence[int], **columns: str) -> Table:
@@ -449,8 +443,8 @@ class CalibrationTable(Judged, Result):
             return []
         _, several = self._what
         return [
-            f"The table shows {len(self._shown)} of {len(self.tests)} {several}: the first and those with the smallest "
-            "p-values. `to_frame()` and `--json` have all."
+            f"The table shows {len(self._shown)} of {len(self.tests)} {several}, those with the smallest p-values. "
+            "`to_frame()` and `--json` have all."
         ]
 
     def _combined(self) -> list[str]:

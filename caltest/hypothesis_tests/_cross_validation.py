@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.hypothesis_tests._by_fold import combine_tests, each_fold
+from caltest.hypothesis_tests._by_fold import combine_tests, each_fold, pool
 from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._frames import read_observations
@@ -143,7 +143,8 @@ def cross_val_calibration(
     # A group of another fold is another one: several splits may test it.
     each = {} if design is None else {"groups": number * (design.max() + 1) + design[observations]}
     tests = each_fold(calibration_test, folds, (y_true, y_prob), each, **test, **options)
-    found = combine_tests(Folds(folds.names, tuple(tested)), tests)  # observations by their row in X
+    rows = Folds(folds.names, tuple(tested))  # observations by their row in X
+    found = combine_tests(rows, tests, pool(rows, tests, {"group": design}))
     return found.extend(
         CrossValidatedTests,
         y_true=y_true,

@@ -17,8 +17,8 @@ from caltest.estimation.event._in_the_large import InTheLarge
 from caltest.estimation.event._slope import Slope
 from caltest.hypothesis_tests._class_totals import ClassTotals
 from caltest.hypothesis_tests._detectable_error import Detection, sample_of
-from caltest.hypothesis_tests._findings import NamedError, findings_of_classes, findings_of_event
-from caltest.predictions._arrays import Floats, Integers
+from caltest.hypothesis_tests._findings import NamedError, findings_of_classes, findings_of_event, level_of_each
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike, lens_name, subject_of
 from caltest.predictions._lenses import Confidence
 from caltest.predictions._sample import Sample, induce
@@ -26,6 +26,7 @@ from caltest.predictions._view import LensView
 from caltest.resampling.draws._schemes import Consistency
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import run
+from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import ConfidenceInterval, TestResult
 from caltest.results._finding import (
     DIFFERENCES,
@@ -42,12 +43,10 @@ from caltest.results._verdict import Impossible
 from caltest.statistics import Statistic
 
 _SEED = 0  # of the draws of regions, which only order what is known to be wrong
-_TOGETHER = 2  # intervals that hold at the same time: of the average and of the slope
-_EACH = 1 - 0.05 / _TOGETHER  # their level
-_DRAWS = 999  # of the test without impossible labels
 _MOST = 2**16  # predictions of a state for which labels are simulated
 _EXACT = 0.005 - 1e-12  # round numbers from here to the complement are edges of the narrow cells of a state
 _TINY = 1e-300
+_IF_CALIBRATED = "1 if calibrated"
 _CHANCE = 1.645  # standard deviations of the l2 error that chance exceeds in 5 % of data sets
 
 
@@ -79,7 +78,7 @@ class Evidence(ABC):
     lens: LensLike
     classes: Sequence[Any] | None = None
     streamed: bool = False
-    _without: dict[str, Impossible] = field(default_factory=dict)  # impossible labels, by statistic
+    _known: dict[Any, Any] = field(default_factory=dict)  # impossible labels by statistic, estimates by level
 
     @classmethod
     def of(cls, sample: Sample, lens: LensLike, classes: Sequence[Any] | None) -> Evidence:
@@ -109,8 +108,19 @@ class Evidence(ABC):
         """Return what is wrong, where the hypothesis is rejected."""
 
     @abstractmethod
+    def average(self, test: TestResult) -> Number:
+        """Return the number that compares average prediction and frequency.
+
+        Its interval is that of the adjusted test behind the findings: it excludes the value of calibrated predictions
+        if and only if an error of the average is named, so that no sentence contradicts it. An error is named if the
+        gate rejects at the level alpha and the test of the average at alpha / 2. The interval at 1 - alpha / 2 excludes
+        the value exactly then, if it is made to reach the value where the gate, or another fold, does not reject. That
+        can only raise its coverage.
+        """
+
     def _numbers(self, test: TestResult) -> list[Number]:
         """Return the numbers of this kind of outcomes."""
+        return [self.average(test)]
 
     @property
     @abstractmethod
@@ -184,26 +194,25 @@ class Evidence(ABC):
 
     def _impossible(self, test: TestResult) -> Impossible | None:
         """Return which labels were impossible, with the p-value without them."""
-        rows, name, sample = test.impossible_samples, str(test.test_statistic), self.sample
-        if (
-            len(rows)
-            and name not in self._without
-            and sample is not None
-            and isinstance(test.test_statistic, Statistic)
-        ):
-            self._without[name] = self._find_impossible(test.test_statistic, sample, rows)
-        return self._without.get(name)
+        name, sample, known = str(test.test_statistic), self.sample, isinstance(test.test_statistic, Statistic)
+        if len(test.impossible_samples) and sample is not None and known and name not in self._known:
+            self._known[name] = self._find_impossible(test, sample)
+        return self._known.get(name)
 
     @staticmethod
-    def _find_impossible(statistic: Statistic, sample: Sample, rows: Integers) -> Impossible:
-        """Count impossible labels, and test the others."""
+    def _find_impossible(test: TestResult, sample: Sample) -> Impossible:
+        """Count impossible labels, and test the others with as many draws; with folds each fold."""
+        rows = test.impossible_samples
         wrong = np.isin(sample.row, rows)
         kept = np.flatnonzero(~wrong)
         pvalue = math.nan
-        if len(kept):
-            rest = sample.take(kept)
-            asked, scheme = [Question(statistic, LensView(rest))], Consistency()
-            pvalue = run(asked, rest, scheme, n_resamples=_DRAWS, method="auto", rng=0).answers[0].pvalue
+        if test.folds:
+            pvalue = min(1.0, len(test.folds) * min(fold._about.gate(fold) for fold in test.folds))
+        elif len(kept):
+            rest, scheme = sample.take(kept), Consistency()
+            asked = [Question(test.test_statistic, LensView(rest))]
+            number = test.n_resamples or number_of_draws(None, USUAL_DRAWS, rest.given.size)
+            pvalue = run(asked, rest, scheme, n_resamples=number, method="auto", rng=0).answers[0].pvalue
         if sample.n_outcomes > 2:
             return Impossible(len(rows), pvalue=pvalue)
         uncertain, zero = (sample.event > 0) & (sample.event < 1), int((sample.outcome[wrong] == 1).sum())
@@ -266,29 +275,33 @@ class EventEvidence(Evidence):
         """What sentences speak of."""
         return subject_of(self.lens, self.classes)
 
-    @cached_property
-    def in_the_large(self) -> InTheLarge:
-        """Observed over expected events; its interval holds together with that of the slope."""
-        return InTheLarge.of(self.cells, _EACH)
+    def in_the_large(self, alpha: float) -> InTheLarge:
+        """Return observed over expected events; its interval holds together with that of the slope."""
+        return self._at_level(InTheLarge, alpha)
 
-    @cached_property
-    def slope(self) -> Slope:
-        """The calibration slope; its interval holds together with that of the average."""
-        return Slope.of(self.cells, _EACH)
+    def slope(self, alpha: float) -> Slope:
+        """Return the calibration slope; its interval holds together with that of the average."""
+        return self._at_level(Slope, alpha)
+
+    def _at_level(self, kind: Any, alpha: float) -> Any:
+        key = kind.__name__, alpha
+        if key not in self._known:
+            self._known[key] = kind.of(self.cells, level_of_each(alpha))
+        return self._known[key]
 
     def findings(self, test: TestResult) -> tuple[Finding, ...]:
         """Return what is wrong: the average, the slope, a range of predictions."""
         found = findings_of_event(
             self.cells,
-            self.in_the_large,
-            self.slope,
+            self.in_the_large(test.alpha),
+            self.slope(test.alpha),
             gate_pvalue=self.gate(test),
             alpha=test.alpha,
             rng=np.random.default_rng(_SEED),
         )
         if self.subject.of_confidence:  # as of several classes
             found = tuple(sorted(found, key=lambda error: error.kind not in OF_AVERAGE))
-        return tuple(finding_of(error, self.subject, streamed=self.streamed) for error in found)
+        return tuple(finding_of(error, self.subject, test.alpha, streamed=self.streamed) for error in found)
 
     @property
     def _without_slope(self) -> str:
@@ -300,44 +313,28 @@ class EventEvidence(Evidence):
             return "all predictions are equal"
         return "too few events" if events <= others else f"too few {self.subject.opposite}"
 
+    def average(self, test: TestResult) -> Number:
+        """Return observed over expected events; of the confidence its difference from the accuracy."""
+        large, named = self.in_the_large(test.alpha), any(finding.of_average for finding in test.findings)
+        interval = large.ratio_interval if named else _reaching_one(large.ratio_interval)
+        if self.subject.of_confidence:
+            return _difference(*self.averages, interval)
+        return _ratio("observed / expected", large.ratio, interval, _IF_CALIBRATED, "no events are predicted")
+
     def _numbers(self, test: TestResult) -> list[Number]:
-        large, slope = self.in_the_large, self.slope
+        slope = self.slope(test.alpha)
         steep = next((DIFFERENCES[finding.kind] for finding in test.findings if finding.kind in DIFFERENCES), "")
-        if_calibrated = "1 if calibrated"
-        average = _ratio(
-            "observed / expected", large.ratio, large.ratio_interval, if_calibrated, "no events are predicted"
-        )
+        interval = slope.interval if steep else _reaching_one(slope.interval)
+        meaning = f"{_IF_CALIBRATED}; differences are {steep}" if steep else _IF_CALIBRATED
         return [
-            self.difference if self.subject.of_confidence else average,
-            _ratio(
-                "calibration slope",
-                slope.slope,
-                slope.interval,
-                f"{if_calibrated}; differences are {steep}" if steep else if_calibrated,
-                self._without_slope,
-            ),
+            self.average(test),
+            _ratio("calibration slope", slope.slope, interval, meaning, self._without_slope),
             *([_NO_TOTALS] if self.streamed and self.subject.of_confidence else []),
         ]
 
-    @property
-    def difference(self) -> Number:
-        """Accuracy minus confidence, in percentage points."""
-        (predicted, observed), ends = self.averages, self.in_the_large.ratio_interval
-        low, high = (100 * predicted * (end - 1) for end in ends)
-        shown, interval = f"{100 * (observed - predicted):+.1f} points", None
-        if not math.isnan(low):
-            shown, interval = f"{shown} ({low:+.1f} to {high:+.1f})", ConfidenceInterval(low, high)
-        return Number(
-            name="accuracy minus confidence",
-            estimate=100 * (observed - predicted),
-            interval=interval,
-            shown=shown,
-            meaning="0 if calibrated",
-        )
-
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds the cells instead of the sample."""
-        of_all = ("lens", "classes", "streamed", "averages", "interval", "_without")
+        of_all = ("lens", "classes", "streamed", "averages", "interval", "_known")
         known = (*of_all, "counts", "cells", "frequency", "expected")
         return {"sample": None, **{name: getattr(self, name) for name in known}}
 
@@ -376,11 +373,11 @@ class ClassesEvidence(Evidence):
 
     def findings(self, test: TestResult) -> tuple[Finding, ...]:
         """Return what is wrong: the confidence, and the totals of classes."""
-        large, totals = self.confidence.in_the_large, self.totals
+        large, totals = self.confidence.in_the_large(test.alpha), self.totals
         found = findings_of_classes(self.cells, large, totals, gate_pvalue=self.gate(test), alpha=test.alpha)
         names = range(test.n_outcomes) if self.classes is None else self.classes
         subjects = (Subject() if error.kind == "totals" else OF_CONFIDENCE for error in found)
-        return tuple(map(partial(finding_of, names=[f"{name}" for name in names]), found, subjects))
+        return tuple(map(partial(finding_of, alpha=test.alpha, names=[f"{name}" for name in names]), found, subjects))
 
     @cached_property
     def totals(self) -> ClassTotals | None:
@@ -391,20 +388,29 @@ class ClassesEvidence(Evidence):
             return None
         return ClassTotals.of(sample.given, sample.outcome)
 
-    def _numbers(self, test: TestResult) -> list[Number]:
-        return [self.confidence.difference]
+    def average(self, test: TestResult) -> Number:
+        """Return accuracy minus average confidence."""
+        return self.confidence.average(test)
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds the cells instead of the sample."""
-        known = ("lens", "classes", "streamed", "confidence", "totals", "averages", "interval", "_without")
+        known = ("lens", "classes", "streamed", "confidence", "totals", "averages", "interval", "_known")
         return {"sample": None, **{name: getattr(self, name) for name in known}}
 
 
-def finding_of(error: NamedError, subject: Subject, names: Sequence[str] = (), *, streamed: bool = False) -> Finding:
+def _reaching_one(interval: ConfidenceInterval) -> ConfidenceInterval:
+    """Return an interval that reaches 1; NaN stays."""
+    low, high = interval
+    return interval if math.isnan(low) else ConfidenceInterval(min(low, 1.0), max(high, 1.0))
+
+
+def finding_of(
+    error: NamedError, subject: Subject, alpha: float, names: Sequence[str] = (), *, streamed: bool = False
+) -> Finding:
     """Return an error of the predictions in words."""
     numbers = {each.name: getattr(error, each.name) for each in fields(error)}
     numbers["classes"] = tuple(names[k] for k in error.classes)
-    numbers["confidence_level"] = _EACH
+    numbers["confidence_level"] = level_of_each(alpha)
     if subject.of_confidence:
         numbers["kind"] = OF_AVERAGE.get(error.kind, error.kind)
     within = streamed and any(0 < min(end, 1 - end) < _EXACT for end in (error.low, error.high))
@@ -423,6 +429,21 @@ def _ratio(name: str, value: float, interval: ConfidenceInterval, meaning: str, 
         else show_ratios(interval)
     )
     return Number(name=name, estimate=value, interval=interval, shown=shown, meaning=meaning)
+
+
+def _difference(predicted: float, observed: float, ratio: ConfidenceInterval) -> Number:
+    """Return accuracy minus confidence in percentage points, from the interval of their ratio."""
+    low, high = (100 * predicted * (end - 1) for end in ratio)
+    shown, interval = f"{100 * (observed - predicted):+.1f} points", None
+    if not math.isnan(low):
+        shown, interval = f"{shown} ({low:+.1f} to {high:+.1f})", ConfidenceInterval(low, high)
+    return Number(
+        name="accuracy minus confidence",
+        estimate=100 * (observed - predicted),
+        interval=interval,
+        shown=shown,
+        meaning="0 if calibrated",
+    )
 
 
 def typical_error(size: L2Interval) -> Number:

@@ -1,15 +1,16 @@
 r"""What may be named after a rejection: what is wrong with predictions, each error significant by itself.
 
-Closed testing (Marcus, Peritz and Gabriel 1976). The hypotheses about an event are "right on average", "the slope is 1"
-and "every region is right". The default test, the gate, tests all three at once. Two of them are tested by Bonferroni's
-rule, and one by its own p-value, so that an error is named at the level :math:`\alpha` only if all of these tests
-reject which contain its hypothesis. Then any wrong name is given with a probability of at most :math:`\alpha`.
+The hypotheses about an event are "right on average", "the slope is 1" and "every region is right". The default test,
+the gate, tests all three at once. An error is named at the level :math:`\alpha` if the gate rejects at
+:math:`\alpha` and its own test at :math:`\alpha / 2`. If all three hypotheses hold, the gate errs with a probability of
+at most :math:`\alpha`; if two of them do, one of both is rejected with at most :math:`2 \cdot \alpha / 2`; if one does,
+with :math:`\alpha / 2`. So any wrong name is given with a probability of at most :math:`\alpha`, and what is named lies
+outside of its interval at :math:`1 - \alpha / 2`. Those of average and slope hold together at :math:`1 - \alpha`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,36 +65,20 @@ class NamedError:
     classes: tuple[int, ...] = ()
 
 
-def closed_pvalues(gate: float, pvalue: Floats | float, others: Sequence[float]) -> Floats:
-    r"""Return the adjusted p-value of a hypothesis that stands among others, by closed testing.
-
-    .. math:: \max\bigl(g, \; p, \; \min(2 p, \, 2 \max_j q_j)\bigr)
-
-    with the p-values g of all hypotheses together, p of this one, and q of the others.
-
-    Parameters
-    ----------
-    gate : float
-        P-value of the intersection of all hypotheses.
-    pvalue : float or array
-        P-value of the hypothesis, or those of its parts, such as regions, that are adjusted for their number.
-    others : sequence of float
-        P-values of the other hypotheses, two at most.
-
-    Returns
-    -------
-    array
-        Adjusted p-values.
+def adjust(gate: float, pvalue: Floats | float) -> Floats:
+    """Return p-values adjusted for what else could be named: the larger one of the gate's and twice their own.
 
     Examples
     --------
-    >>> p = [0.01, 0.02, 0.04]
-    >>> [float(closed_pvalues(0.001, p[i], p[:i] + p[i + 1 :])) for i in range(3)]
-    [0.02, 0.04, 0.04]
+    >>> adjust(0.001, [0.01, 0.6]).tolist(), adjust(0.2, [0.01]).tolist()
+    ([0.02, 1.0], [0.2])
     """
-    single = np.asarray(pvalue, dtype=np.float64)
-    pair = np.minimum(2 * single, 2 * max(others, default=0.0))
-    return np.minimum(np.maximum(np.maximum(single, pair), gate), 1.0)
+    return np.minimum(np.maximum(2 * np.asarray(pvalue, dtype=np.float64), gate), 1.0)
+
+
+def level_of_each(alpha: float) -> float:
+    """Return the level of the interval that excludes the value of calibrated predictions if an error is named."""
+    return 1 - alpha / 2
 
 
 def findings_of_event(
@@ -117,7 +102,7 @@ def findings_of_event(
     cells : EventCells
         Predictions and labels.
     large, slope : InTheLarge, Slope
-        Their numbers, with intervals at the level ``1 - alpha / 2``.
+        Their numbers, with intervals at the level ``level_of_each(alpha)``.
     gate_pvalue : float
         P-value of the default test.
     alpha : float
@@ -133,28 +118,16 @@ def findings_of_event(
     if not rejects(gate_pvalue, alpha):
         return ()
     regions = Regions.of(RegionCells.of(cells), rng) if cells.clusters is None and cells.squares is None else None
-    tested: dict[str, float] = {}
-    if not math.isnan(large.ratio_interval.low):
-        tested["average"] = large.pvalue
-    if not math.isnan(slope.interval.low):
-        tested["slope"] = slope.pvalue
-    if regions is not None and len(regions.pvalue):
-        tested["regions"] = float(regions.pvalue.min())
-
-    def adjusted(what: str, pvalue: Floats | None = None) -> Floats:
-        others = [p for other, p in tested.items() if other != what]
-        return closed_pvalues(gate_pvalue, tested.get(what, 1.0) if pvalue is None else pvalue, others)
-
     found = []
     sides = (
-        ("average", large.ratio, large.ratio_interval, "too low", "too high"),
-        ("slope", slope.slope, slope.interval, "not extreme enough", "too extreme"),
+        (large.pvalue, large.ratio, large.ratio_interval, "too low", "too high"),
+        (slope.pvalue, slope.slope, slope.interval, "not extreme enough", "too extreme"),
     )
-    for what, estimate, interval, above, below in sides:
-        if what in tested and rejects(pvalue := float(adjusted(what)), alpha):
+    for single, estimate, interval, above, below in sides:
+        if not math.isnan(interval.low) and rejects(pvalue := float(adjust(gate_pvalue, single)), alpha):
             found.append(_of_all(cells, above if estimate > 1 else below, estimate, interval, pvalue))
-    if regions is not None and "regions" in tested:
-        pvalues = adjusted("regions", regions.pvalue)
+    if regions is not None and len(regions.pvalue):
+        pvalues = adjust(gate_pvalue, regions.pvalue)
         wrong = rejects(pvalues, alpha)
         if wrong.any():
             clearest, largest = (
@@ -183,14 +156,13 @@ def _of_all(cells: EventCells, kind: str, estimate: float, interval: ConfidenceI
 
 
 def _of_region(regions: Regions, number: int, pvalue: float, alpha: float, *, bent: bool) -> NamedError:
-    alone = not rejects(2 * regions.pvalue[number], alpha)  # named because both other hypotheses are rejected
     observed = float(regions.observed[number])
     return NamedError(
         kind="wrong in parts" if bent else "wrong in one part",
         predicted=float(regions.predicted[number]),
         observed=observed,
         estimate=observed,
-        interval=regions.interval(number, 1 - (alpha if alone else alpha / 2)),
+        interval=regions.interval(number, level_of_each(alpha)),
         pvalue=pvalue,
         n=round(float(regions.n[number])),
         low=float(regions.low[number]),
@@ -203,14 +175,14 @@ def findings_of_classes(
 ) -> tuple[NamedError, ...]:
     """Return what is wrong with predictions of several classes: the confidence, then the totals of classes.
 
-    Each is tested at half of the level, and at the whole level once the other one is rejected; of the totals all.
+    Each is tested at half of the level.
 
     Parameters
     ----------
     cells : EventCells
         The confidence and whether predictions are right.
     large : InTheLarge
-        Its numbers, with intervals at the level ``1 - alpha / 2``.
+        Its numbers, with intervals at the level ``level_of_each(alpha)``.
     totals : ClassTotals or None
         The numbers of observations of the classes; None if observations have groups or weights.
     gate_pvalue : float
@@ -226,14 +198,12 @@ def findings_of_classes(
     if not rejects(gate_pvalue, alpha):
         return ()
     found = []
-    single = 1.0 if math.isnan(large.ratio_interval.low) else large.pvalue
-    of_classes = np.ones(1) if totals is None else totals.pvalue
-    pvalue = max(gate_pvalue, min(2 * single, max(single, 2 * float(of_classes.max()))))
+    pvalue = float(adjust(gate_pvalue, 1.0 if math.isnan(large.ratio_interval.low) else large.pvalue))
     if rejects(pvalue, alpha):
         kind = "under-confident" if large.ratio > 1 else "over-confident"
         found.append(_of_all(cells, kind, large.ratio, large.ratio_interval, pvalue))
     if totals is not None:
-        pvalues = np.maximum(gate_pvalue, np.minimum(2 * of_classes, np.maximum(of_classes, 2 * single)))
+        pvalues = adjust(gate_pvalue, totals.pvalue)
         wrong = np.flatnonzero(rejects(pvalues, alpha))
         if wrong.size:
             found.append(_of_totals(totals, wrong, pvalues, alpha))
@@ -249,7 +219,7 @@ def _of_totals(totals: ClassTotals, wrong: Integers, pvalues: Floats, alpha: flo
         predicted=float(totals.predicted[worst]),
         observed=float(totals.observed[worst]),
         estimate=float(totals.observed[worst]),
-        interval=ConfidenceInterval(*totals.interval(worst, 1 - alpha / 2)),
+        interval=ConfidenceInterval(*totals.interval(worst, level_of_each(alpha))),
         pvalue=float(pvalues[worst]),
         n=totals.n_samples,
         classes=tuple(map(int, classes)),

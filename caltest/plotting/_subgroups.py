@@ -8,13 +8,16 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from caltest.plotting._axes import LINE, NAME_WIDTH, draw_forest, save_drawn
-from caltest.results._description import percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from caltest.results import Verdict
 
-def save_subgroups(records: Sequence[Mapping[str, Any]], words: tuple[str, str], alpha: float, path: Path) -> None:
+_PER_INCH = 13  # characters of the caption
+
+
+def save_subgroups(records: Sequence[Mapping[str, Any]], words: tuple[str, str], verdict: Verdict, path: Path) -> None:
     """Write the picture of subgroups: a tick for the average prediction and a point for the observed frequency.
 
     Parameters
@@ -23,8 +26,8 @@ def save_subgroups(records: Sequence[Mapping[str, Any]], words: tuple[str, str],
         ``subgroup``, ``n_samples``, ``predicted``, ``observed`` and ``rejected`` of each subgroup.
     words : tuple of str
         What the two numbers are.
-    alpha : float
-        The level of the tests.
+    verdict : Verdict
+        What the tests found, which is the caption.
     path : Path
         File name; its suffix decides the format.
     """
@@ -48,4 +51,5 @@ def save_subgroups(records: Sequence[Mapping[str, Any]], words: tuple[str, str],
         ax.margins(x=0.08)
 
     size = 5.4 + 0.08 * max(map(len, names)), 1.6 + 0.3 * max(len(names), 3)
-    save_drawn(draw, size, f"Filled: rejected at the {percent(alpha)} level after the adjustment.", path)
+    caption = f"{verdict.sentences(brief=True)[0]} Filled: rejected after the adjustment for the number of subgroups."
+    save_drawn(draw, size, fill(caption, round(_PER_INCH * size[0])), path)

@@ -47,6 +47,8 @@ class Subject:
         The event in the user's words; may be empty.
     source, path, column : str
         What the data are called, their file and the column of the predictions; empty for arrays.
+    within : str
+        The part of the data that it is about, such as "fold 2"; empty for all.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class Subject:
     source: str = ""
     path: str = ""
     column: str = ""
+    within: str = ""
 
     @property
     def of_confidence(self) -> bool:
@@ -184,6 +187,12 @@ class Finding(Result):
     @property
     def brief(self) -> str:
         """What is wrong; the interval stands elsewhere."""
+        within, said = self.subject.within, self._of_all
+        return f"In {within} {said[0].lower()}{said[1:]}" if within else said
+
+    @property
+    def _of_all(self) -> str:
+        """What is wrong, without the part of the data that it is about."""
         about, averages = self.subject, self.subject.compare(self.predicted, self.observed)
         if self.kind in OF_AVERAGE.values():
             predicted, right = as_percent(self.predicted), as_percent(self.observed)

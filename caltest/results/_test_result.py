@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -147,8 +148,10 @@ class TestResult(Decision, ComponentResult):
         What is wrong, if the hypothesis is rejected: of an event whether predictions are too high or too low on
         average, too extreme or not extreme enough, or wrong in a range; of several classes whether the model is
         over-confident or under-confident, and which totals are wrong. Each is significant after adjustment for the
-        others that could have been named. ``direction`` is the kind of that about the average, or of the first one, or
-        None; with folds it is that of the folds that reject after Holm's correction, if it is the same in all of them.
+        others that could have been named; with folds it is also found in a single fold, after Bonferroni's correction
+        for their number. ``direction`` is the kind of that about the average, or of the first one, or
+        None; with folds and without findings it is that of the folds that reject after Holm's correction, if it is the
+        same in all of them.
     n_expected : float
         Expected number of the rarer one of events and other observations (of right and wrong predictions for several
         classes). With fewer than 5 a test that does not reject is undecidable.
@@ -242,7 +245,18 @@ class TestResult(Decision, ComponentResult):
         if self._about is None or not self.rejected:
             return ()
         found: tuple[Finding, ...] = self._about.findings(self)
-        return found
+        return tuple(filter(None, map(self._in_a_fold, found))) if self.fold_names else found
+
+    def _in_a_fold(self, finding: Finding) -> Finding | None:
+        """Return what is wrong in all folds together with the p-value of the single folds, if it is found in one."""
+        pvalues = (
+            each.pvalue
+            for fold in self.folds
+            for each in fold.findings
+            if each.kind == finding.kind or (each.place and finding.place)
+        )
+        pvalue = len(self.folds) * min(pvalues, default=1.0)
+        return replace(finding, pvalue=pvalue) if rejects(pvalue, self.alpha) else None
 
     @property
     def n_expected(self) -> float:  # type: ignore[override]
@@ -257,10 +271,13 @@ class TestResult(Decision, ComponentResult):
     def _verdict(self) -> Verdict:
         """Return the verdict without what is not needed for its sentences and may take time."""
         calibrated = "that the models are calibrated" if self.fold_names else "that the model is calibrated"
-        undecidable, details = "", list[str]()
+        undecidable, details, parts = "", list[str](), list[str]()
         if self.fold_names:
-            undecidable = cannot_decide_by_fold(self, f"{self._p}, {self._size}", "combined p-value")
-            details = [self._rejecting(), *self._towards()] if self.rejected else []
+            if not rejects(self.smallest_possible_pvalue, self.alpha):
+                undecidable = cannot_decide_by_fold(self, f"{self._p}, {self._size}", "combined p-value")
+            if self.rejected:
+                details = [rejecting(self.rejecting_folds, len(self.folds))]
+                parts = said_of_parts(self._folds_that_reject, [f"fold {name}" for name in self.rejecting_folds])
         return Verdict(
             pvalue=self.pvalue,
             alpha=self.alpha,
@@ -273,39 +290,22 @@ class TestResult(Decision, ComponentResult):
             n_outcomes=self.n_outcomes,
             n_resamples=self.n_resamples,
             p=self._p,
-            bound=self.method in {"distribution-free", "upper-bound"},
+            bound=self.method in {"distribution-free", "upper-bound"} or bool(self.fold_names),
             least=self._smallest,
             findings=self.findings,
             cautions=self.notes,
             details=tuple(details),
+            parts=() if self.findings else tuple(parts),
+            n_folds=len(self.fold_names),
             undecidable=undecidable,
             **({} if self._about is None else self._about.sums_of(self)),
         )
 
-    def _towards(self) -> list[str]:
-        """Say what is wrong with the models of the folds that reject."""
-        number = len(self.rejecting_folds)
-        if number == len(self.folds) or self.direction is None:
-            return towards_of_models(self.direction)
-        what = "model" if self.direction in _SHORT else "predictions"
-        are = "is" if (number, what) == (1, "model") else "are"
-        plural = "s" if number > 1 and what == "model" else ""
-        return [f"{'Its' if number == 1 else 'Their'} {what}{plural} {are} {self.direction}."]
-
-    def _rejecting(self) -> str:
-        """Say which folds reject."""
-        found, n_folds = self.rejecting_folds, len(self.folds)
-        if len(found) == n_folds:
-            return "Each single fold rejects after Holm's correction."
-        verb = "rejects" if len(found) == 1 else "reject"
-        return f"{len(found)} of the {n_folds} single folds {verb} after Holm's correction: {join(found)}."
-
     @property
     def direction(self) -> str | None:
         """What is wrong in a word, if that is beyond doubt."""
-        if self.fold_names:
-            decided = zip(self.folds, rejects(self.pvalue_adjusted, self.alpha), strict=True)
-            first, *others = [fold._kinds for fold, is_rejected in decided if is_rejected] or [()]
+        if self.fold_names and not self.findings:
+            first, *others = [fold._kinds for fold in self._folds_that_reject] or [()]
             return next((kind for kind in first if all(kind in kinds for kinds in others)), None)
         return next(iter(self._kinds), None)
 
@@ -326,8 +326,11 @@ class TestResult(Decision, ComponentResult):
     @property
     def rejecting_folds(self) -> list[str]:
         """The folds that reject after Holm's correction for their number."""
-        decided = zip(self.fold_names, rejects(self.pvalue_adjusted, self.alpha), strict=True)
-        return [name for name, is_rejected in decided if is_rejected]
+        return list(compress(self.fold_names, rejects(self.pvalue_adjusted, self.alpha)))
+
+    @property
+    def _folds_that_reject(self) -> list[TestResult]:
+        return list(compress(self.folds, rejects(self.pvalue_adjusted, self.alpha)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain Python objects, ready for strict JSON; infinities and NaN become None.
@@ -367,7 +370,7 @@ class TestResult(Decision, ComponentResult):
     @property
     def l2_error(self) -> Any:
         """The size of the miscalibration: `l2_interval` of the same problem; None where it is not defined."""
-        return None if self._evidence is None else self._evidence.interval
+        return None if self._evidence is None or self.fold_names else self._evidence.interval
 
     def extend(self, kind: type[Extended], /, **more: Any) -> Extended:
         """Return the result as one of a kind that may carry more; fields that are named are replaced."""
@@ -410,11 +413,15 @@ class TestResult(Decision, ComponentResult):
         return name
 
     def _describe(self) -> Description:
+        return self.described(self.verdict)
+
+    def described(self, verdict: Verdict) -> Description:
+        """Return what is shown, with a verdict that may name the file."""
         size = self._size if not self.fold_names else in_folds(self._size, len(self.folds))
         size = f"{size}, {self.n_outcomes} outcomes"
         title = f"{self.title} ({self.test_statistic.name}, {self.lens_name}, {size})"
         more: dict[str, Any] = {"tables": self._tables(), "remarks": self._remarks(), "notes": self.notes}
-        return self.verdict.described(title, [self.verdict.conclusion, *self._sizes()], **more)
+        return verdict.described(title, [verdict.conclusion, *self._sizes()], **more)
 
     def _sizes(self) -> list[str]:
         """Say how large the miscalibration is; with folds it is that of several models."""
@@ -466,8 +473,8 @@ class TestResult(Decision, ComponentResult):
             origins = [
                 f"P-value: {self.origin}.{error}",
                 f"Null distribution in a fold: {self.folds[0].origin}.",
-                "No statistic, l2 error or interval of all observations is given, because the predictions of different "
-                "folds are those of different models.",
+                "There is no statistic of all observations, because the predictions of different folds are those of "
+                "different models.",
             ]
         valid = [f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.conditions]
         return [*self._numbers(), f"Hypothesis: {self.hypothesis}.", *origins, *valid]
@@ -497,12 +504,27 @@ def in_folds(size: str, n_folds: int) -> str:
     return f"{size} {'and' if ' in ' in size else 'in'} {n_folds} folds"
 
 
-def towards_of_models(direction: str | None, begin: str = "") -> list[str]:
-    """Return the direction of several models as a sentence, which may begin with other words; empty without one."""
-    if direction is None:
-        return []
-    subject = "the models are" if direction in _SHORT else "their predictions are"
-    return [f"{begin} {subject} {direction}." if begin else f"{subject.capitalize()} {direction}."]
+def rejecting(found: Sequence[str], n_folds: int) -> str:
+    """Say which folds reject."""
+    if len(found) == n_folds:
+        return "Each single fold rejects after Holm's correction."
+    verb = "rejects" if len(found) == 1 else "reject"
+    return f"{len(found)} of the {n_folds} single folds {verb} after Holm's correction: {join(found)}."
+
+
+def findings_of_parts(tests: Sequence[TestResult], names: Sequence[str]) -> list[Finding]:
+    """Return what is wrong first in each part of the data that rejects, the smallest p-value first."""
+    order = sorted(range(len(tests)), key=lambda number: tests[number].pvalue)
+    found = ((tests[number].findings[0], names[number]) for number in order if tests[number].findings)
+    return [replace(one, subject=replace(one.subject, within=name)) for one, name in found]
+
+
+def said_of_parts(tests: Sequence[TestResult], names: Sequence[str]) -> list[str]:
+    """Say what is wrong in the parts of the data that reject, of those with the smallest p-values."""
+    return [finding.brief for finding in findings_of_parts(tests, names)[:_NAMED]]
+
+
+_NAMED = 3  # parts of which a conclusion says what is wrong
 
 
 _SHORT = {"over-confident": "over", "under-confident": "under"}

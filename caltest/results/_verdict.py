@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from caltest.results._base import Result
-from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue, rejects
+from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue, level_of, rejects
 from caltest.results._description import Description, Table, as_percent, counted, percent, sized
 from caltest.results._finding import Finding, Number, Subject
 from caltest.results._note import Note
 
 FEWEST_TO_MEND = 20  # events and other observations for a recalibration, and for advice how many to collect
-_IN_BRACKETS = "In brackets: what is compatible with these data (95 % intervals"
+_USUAL = 0.95  # confidence of the interval of the typical error
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,11 @@ class Verdict(Result):
     cautions : tuple of Note
         What changes the reading.
     details : tuple of str
-        Further sentences of a rejection, such as those about single folds.
+        Further sentences of a rejection; with folds the first one says which of them reject.
+    parts : tuple of str
+        What is wrong in single folds or subgroups, as sentences, if nothing is known to be wrong in all of them.
+    n_folds : int
+        Number of cross-validation folds; 0 without. The decision is made by fold, the numbers are those of all.
     undecidable : str
         The sentence if nothing can be decided; if empty, it is made from the numbers.
     said : str
@@ -141,6 +145,8 @@ class Verdict(Result):
     detectable: Any = None
     cautions: tuple[Note, ...] = ()
     details: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    n_folds: int = 0
     undecidable: str = ""
     said: str = ""
     advised: tuple[str, ...] = ()
@@ -167,8 +173,8 @@ class Verdict(Result):
         if self.decision != "rejected":
             return self._nothing_found(brief)
         at = "" if brief else f" at the {percent(self.alpha)} level"
-        decided = f"{self.hypothesis} is rejected{at} ({self._p}{'' if brief else self.least})."
-        details = () if brief else self.details
+        decided = f"{self.hypothesis} is rejected{at} ({self._shown_p(brief)}{'' if brief else self.least})."
+        details = self.details[: bool(self.n_folds)] if brief else self.details  # which folds
         if self.impossible is not None:
             return [*self._about_impossible(), *self._found(brief), *details]
         return [*self._found(brief), decided, *details]
@@ -202,6 +208,10 @@ class Verdict(Result):
     def _p(self) -> str:
         return self.p or equate_pvalue(self.pvalue)
 
+    def _shown_p(self, brief: bool) -> str:
+        """The p-value in words, without its name where it is the only one."""
+        return equate_pvalue(self.pvalue) if brief and (self.n_folds or not self.bound) else self._p
+
     @property
     def _averages(self) -> str:
         """Average prediction and frequency side by side; empty where there are none."""
@@ -210,6 +220,8 @@ class Verdict(Result):
 
     def _found(self, brief: bool) -> list[str]:
         """Say what is wrong, or that it is not known."""
+        if self.parts:
+            return list(self.parts)
         if not self.findings:
             unknown = self.subject is not None and self.impossible is None
             what = f"Something is wrong with these predictions, but these data do not show what ({self._averages})."
@@ -241,22 +253,25 @@ class Verdict(Result):
         """Say that nothing is found, what the p-value means, and what could have been missed."""
         if not self._averages:
             size = counted(self.n_samples)
-            return [f"{self.hypothesis} is not rejected ({self._p}, {size}). This does not prove {self.proof}."]
+            said = f"{self.hypothesis} is not rejected ({self._p}, {size}). This does not prove {self.proof}."
+            return [said, *(() if brief else self.details)]
         if self.certain:
             return ["All predictions are 0 % or 100 %, and all of them came true. Nothing else can be tested."]
         found = f"No miscalibration is found: {self._averages}."
         missed = [] if self.detectable is None else [self.detectable.conclusion]
         proof = [] if missed and brief else [f"This does not prove {self.proof}."]
-        return [found, self._chance(), *proof, *(() if brief else self.details), *missed]
+        return [found, self._chance(self._shown_p(brief)), *proof, *(() if brief else self.details), *missed]
 
-    def _chance(self) -> str:
+    def _chance(self, p: str) -> str:
         """Say what the p-value means."""
         times = round(100 * self.pvalue)
+        if self.bound and times == 100:
+            return f"If the predictions were exactly right, such data sets would be nothing unusual ({p})."
         most = "at most " if self.bound else ""
         often = {0: "fewer than 1", 100: "nearly all"}.get(times, f"{most}{times}")
         return (
             f"If the predictions were exactly right, {often} of 100 such data sets would look as bad as this or worse "
-            f"({self._p})."
+            f"({p})."
         )
 
     def _cannot_tell(self) -> str:
@@ -345,6 +360,7 @@ class Verdict(Result):
         about = self.subject or Subject()
         size = f"{self.n_samples:,} observation{'' if self.n_samples == 1 else 's'}"
         groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
+        groups += f" {'and' if groups else 'in'} {self.n_folds} folds" if self.n_folds else ""
         outcomes = f", {self.n_outcomes} classes"
         share = self._share
         if self.n_outcomes == 2 and math.isfinite(share):
@@ -357,10 +373,15 @@ class Verdict(Result):
     @property
     def in_brackets(self) -> str:
         """What the brackets beside the numbers are; empty where there are none."""
-        numbers = (row for row in self.numbers if row.interval is not None and not row.shown.startswith("up to"))
-        shown = [number.name for number in numbers]
-        ends = "; the first two hold together)." if "calibration slope" in shown[1:2] else ")."
-        return f"{_IN_BRACKETS}{ends}" if shown else ""
+        shown = [number.name for number in self.numbers if number.interval is not None]
+        if not shown:
+            return ""
+        together = " for the first two together" * ("calibration slope" in shown[1:2])
+        words = f"In brackets: what is compatible with these data, with {percent(1 - self.alpha)} confidence{together}"
+        if self.size is not None and level_of(_USUAL) != self.alpha:
+            words += f" (of the typical error {percent(_USUAL)})"
+        folds = " The numbers are those of all folds together; the decision is made fold by fold." * bool(self.n_folds)
+        return f"{words}.{folds}"
 
     def described(self, title: str, conclusion: Sequence[str], **further: Any) -> Description:
         """Return the description of a result with this verdict: the answer first, then what else there is."""

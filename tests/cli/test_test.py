@@ -486,6 +486,14 @@ def test_folds_are_tested_one_by_one(tmp_path, problem, frame, answer, capsys):
         found = answer("test", tmp_path / name, *options)
         assert found["pvalue"] == expected.pvalue
         assert [entry["fold"] for entry in found["fold_pvalues"]] == ["a", "b", "c"]
+    assert main(["test", str(tmp_path / "a.csv"), *map(str, options)]) == 0
+    screen = " ".join(capsys.readouterr().out.split())
+    assert "a.csv: 60 observations in 3 folds, right predictions (" in screen
+    assert "observed / expected" in screen
+    assert "The numbers are those of all folds together; the decision is made fold by fold." in screen
+    assert "l2 error" not in screen
+    assert main(["test", str(tmp_path / "a.csv"), *map(str, options), "--details"]) == 0
+    assert "l2 error" in capsys.readouterr().out
     assert main(["test", str(tmp_path / "a.csv"), "--folds", "none"]) == 2
     assert "no column 'none'" in capsys.readouterr().err
     assert main(["test", str(tmp_path / "a.csv"), "--folds", "part", "--plot", str(tmp_path / "a.png")]) == 2

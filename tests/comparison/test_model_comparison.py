@@ -201,7 +201,7 @@ and at most 0.05479 in 95 % of data sets.
  typical error              4.4 points (2.7 to 6.0)    0 if calibrated; chance
                                                        alone shows up to 2.6
 
-In brackets: what is compatible with these data (95 % intervals).
+In brackets: what is compatible with these data, with 95 % confidence.
 What to do: Do not use these predictions as they are.
 `caltest.recalibration_study(y_true, y_prob)` recalibrates them and shows on
 held-out folds what is left.

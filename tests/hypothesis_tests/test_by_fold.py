@@ -210,12 +210,12 @@ def test_the_conclusion_names_the_folds_that_reject():
     mixed = np.where((fold == 1)[:, None], sharp, y_prob)
     found = caltest.calibration_test(y_true, mixed, folds=fold, n_resamples=999, rng=0)
     assert found.conclusion == (
+        "The model is over-confident: its confidence is 71.2 % on average, 62.9 % of its predictions are right. "
         "Calibration of the models of 3 folds is rejected at the 5 % level (combined p = 0.003, the smallest possible "
-        "with 999 draws in each of 3 folds). 1 of the 3 single folds rejects after Holm's correction: 1. Its model is "
-        "over-confident."
+        "with 999 draws in each of 3 folds). 1 of the 3 single folds rejects after Holm's correction: 1."
     )
     calibrated = caltest.calibration_test(y_true, y_prob, folds=fold, n_resamples=999, rng=0)
-    assert calibrated.conclusion.endswith("900 observations). This does not prove that the models are calibrated.")
+    assert calibrated.conclusion.endswith("(combined p = 1). This does not prove that the models are calibrated.")
     assert found.to_frame()["fold"].tolist() == ["0", "1", "2"]
     assert [entry["fold"] for entry in found.to_dict()["components"]] == ["0", "1", "2"]
 
@@ -295,7 +295,7 @@ def test_words_of_folds_whose_events_are_less_frequent_than_predicted():
     options = {"folds": fold, "n_resamples": 199, "rng": 0}
     found = caltest.calibration_test(event, risk, **options)
     assert found.direction == "too high"
-    assert "Their predictions are too high." in found.conclusion
+    assert found.conclusion.startswith("Predicted risks are too high: ")
     groups = np.arange(900) // 9 * 3 + fold
     weight = 1 + np.arange(900) % 2
     table = caltest.calibration_table(event, risk, groups=groups, sample_weight=weight, **options)
@@ -341,7 +341,7 @@ def test_folds_of_few_groups_cannot_decide():
     table = caltest.calibration_table(*data, folds=fold, groups=group, rng=0)
     assert (table.pvalue, table.decision) == (0.5, "undecidable")
     assert table.conclusion.startswith(
-        "These data cannot decide: with 3 groups or fewer in each fold no global p-value"
+        "These data cannot decide: with 3 groups or fewer in each fold no combined p-value"
     )
 
 
@@ -356,4 +356,4 @@ def test_the_direction_in_a_table_of_folds_names_its_row():
     table = caltest.calibration_table(y_true, y_prob, folds=np.arange(3000) % 2, lenses=lenses, n_resamples=199, rng=0)
     assert table.rejected_tests.tolist() == [False, True, True]
     assert [test.direction for test in table.tests] == [None, "too extreme", "over-confident"]
-    assert 'Through the lens "class 1 against the rest" their predictions are too extreme. ' in table.conclusion
+    assert table.conclusion.startswith("In fold 0 predicted probabilities of class 1 are too extreme: ")

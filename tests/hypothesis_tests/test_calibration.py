@@ -157,7 +157,7 @@ at most 0.06802 in 95 % of data sets.
  typical error              21.5 points (14.8 to       0 if calibrated; chance
                             28.6)                      alone shows up to 8.2
 
-In brackets: what is compatible with these data (95 % intervals).
+In brackets: what is compatible with these data, with 95 % confidence.
 What to do: Do not use these predictions as they are.
 `caltest.recalibration_study(y_true, y_prob)` recalibrates them and shows on
 held-out folds what is left.
@@ -194,7 +194,7 @@ at most 0.07379 in 95 % of data sets.
 
  accuracy minus confidence  -0.1 points (-6.0 to +5.4)  0 if calibrated
 
-In brackets: what is compatible with these data (95 % intervals).
+In brackets: what is compatible with these data, with 95 % confidence.
 What to do: These data are too few to approve the predictions. To find errors of
 5 percentage points, collect about 720 observations.
 
@@ -231,8 +231,8 @@ and at most 0.05726 in 95 % of data sets.
  observed / expected  0.97  (0.88 to 1.07)  1 if calibrated
  calibration slope    1.05  (0.79 to 1.33)  1 if calibrated
 
-In brackets: what is compatible with these data (95 % intervals; the first two
-hold together).
+In brackets: what is compatible with these data, with 95 % confidence for the
+first two together.
 What to do: These data are too few to approve the predictions. To find errors of
 5 percentage points, collect about 620 observations.
 
@@ -265,8 +265,8 @@ at most 0.0455 in 95 % of data sets.
  observed / expected  0.97  (0.88 to 1.07)  1 if calibrated
  calibration slope    1.05  (0.79 to 1.33)  1 if calibrated
 
-In brackets: what is compatible with these data (95 % intervals; the first two
-hold together).
+In brackets: what is compatible with these data, with 95 % confidence for the
+first two together.
 What to do: These data are too few to approve the predictions. To find errors of
 5 percentage points, collect about 1,200 observations.
 

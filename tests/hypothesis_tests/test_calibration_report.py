@@ -136,7 +136,7 @@ has 0.06763 on average and at most 0.1102 in 95 % of data sets.
 
  accuracy minus confidence  +0.2 points (-7.7 to +7.7)  0 if calibrated
 
-In brackets: what is compatible with these data (95 % intervals).
+In brackets: what is compatible with these data, with 95 % confidence.
 What to do: These data are too few to approve the predictions. To find errors of
 5 percentage points, collect about 1,600 observations.
 

@@ -244,7 +244,7 @@ Through the same lens: ECE 0.1031; a calibrated model with these predictions has
  typical error              up to 16.0 points          0 if calibrated; chance
                                                        alone shows up to 8.2
 
-In brackets: what is compatible with these data (95 % intervals).
+In brackets: what is compatible with these data, with 95 % confidence.
 What to do: Do not use these predictions as they are.
 `caltest.recalibration_study(y_true, y_prob)` recalibrates them and shows on
 held-out folds what is left.
@@ -293,8 +293,8 @@ at most 0.06865 in 95 % of data sets.
  accuracy minus confidence  -1.6 points (-7.5 to +3.9)  0 if calibrated
  calibration slope          0.99  (0.62 to 1.39)        1 if calibrated
 
-In brackets: what is compatible with these data (95 % intervals; the first two
-hold together).
+In brackets: what is compatible with these data, with 95 % confidence for the
+first two together.
 What to do: These data are too few to approve the predictions. To find errors of
 5 percentage points, collect about 870 observations.
 
@@ -483,7 +483,7 @@ def test_of_many_lenses_those_with_the_smallest_pvalues_are_printed():
     text = str(table)
     words = " ".join(text.split())
     assert len(table) == len(table.to_frame()) == 42
-    assert "The table shows 25 of 42 lenses: the first and those with the smallest p-values." in words
+    assert "The table shows 25 of 42 lenses, those with the smallest p-values." in words
     printed = [k for k in range(40) if f"class {k}  " in text]
     assert 23 <= len(printed) <= 24  # and the whole prediction, and perhaps the confidence
     assert "whole prediction" in text

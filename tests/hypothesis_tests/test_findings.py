@@ -1,46 +1,22 @@
-"""What is named after a rejection: closed testing, the order, and what is left out."""
-
-from itertools import combinations
+"""What is named after a rejection: at which level, in which order, and what is left out."""
 
 import numpy as np
 import pytest
 from scipy.special import expit, logit
 
+from caltest import calibration_test
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._in_the_large import InTheLarge
 from caltest.estimation.event._slope import Slope
 from caltest.hypothesis_tests._class_totals import ClassTotals
-from caltest.hypothesis_tests._findings import closed_pvalues, findings_of_classes, findings_of_event
+from caltest.hypothesis_tests._findings import adjust, findings_of_classes, findings_of_event
 from caltest.predictions._lenses import Confidence
 from caltest.predictions._sample import make_sample
 
 
-def closed(gate, pvalues):
-    """Adjusted p-values of up to three hypotheses: the largest p-value of the intersections that hold each one."""
-    n = len(pvalues)
-    subsets = [part for size in range(1, n + 1) for part in combinations(range(n), size)]
-
-    def pvalue(part):
-        if len(part) == 3:
-            return gate
-        return min(1.0, len(part) * min(pvalues[i] for i in part))
-
-    return [max(gate, *(pvalue(part) for part in subsets if i in part)) for i in range(n)]
-
-
-def test_closed_testing_is_that_of_all_intersections():
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        gate, pvalues = rng.random() ** 3, (rng.random(rng.integers(1, 4)) ** 2).tolist()
-        found = [float(closed_pvalues(gate, p, pvalues[:i] + pvalues[i + 1 :])) for i, p in enumerate(pvalues)]
-        assert found == pytest.approx(closed(gate, pvalues))
-
-
-def test_adjusted_pvalues_have_the_factors_two_two_and_one():
-    p = [0.02, 0.004, 0.015]
-    assert [float(closed_pvalues(0.001, p[i], p[:i] + p[i + 1 :])) for i in range(3)] == [0.03, 0.008, 0.03]
-    assert closed_pvalues(0.2, 0.01, [0.3]) == 0.2
-    np.testing.assert_allclose(closed_pvalues(0.0, np.array([0.01, 0.04, 0.5]), [0.03, 0.6]), [0.02, 0.08, 1.0])
+def test_adjusted_pvalues_are_twice_their_own_and_never_below_the_gate():
+    assert adjust(0.001, [0.02, 0.004, 0.7]).tolist() == [0.04, 0.008, 1.0]
+    assert adjust(0.2, 0.01) == 0.2
 
 
 def findings(prob, event, *, gate=1e-4, alpha=0.05, seed=0, **design):
@@ -180,16 +156,15 @@ def test_classes_are_about_confidence_first(true, expected):
         assert low < found[0].observed < high < found[0].predicted
 
 
-def test_half_of_the_level_is_handed_on():
-    """The confidence at 4 % is named if all totals are wrong, and totals at 4 % if the confidence is."""
+def test_confidence_and_totals_have_half_of_the_level_each():
     prob, outcome = several(lambda q: q)
     sample = make_sample(outcome, prob)
     cells = EventCells.of(make_sample(outcome, prob, lens=Confidence()))
     large = InTheLarge.of(cells, 0.975)
     for confidence, classes, expected in (
-        (0.04, [0.01, 0.02], ["over", "totals"]),
-        (0.04, [0.01, 0.03], ["totals"]),
-        (0.01, [0.04, 0.5], ["over", "totals"]),
+        (0.03, [0.01, 0.02], ["totals"]),
+        (0.02, [0.03, 0.04], ["over"]),
+        (0.02, [0.02, 0.5], ["over", "totals"]),
         (0.03, [0.04, 0.5], []),
     ):
         totals = ClassTotals.of(sample.given, sample.outcome)
@@ -197,3 +172,52 @@ def test_half_of_the_level_is_handed_on():
         numbers = InTheLarge(0.9, large.ratio_interval, 0.0, large.intercept_interval, confidence)
         found = findings_of_classes(cells, numbers, totals, gate_pvalue=1e-4, alpha=0.05)
         assert [kind.split("-")[0] for kind in kinds(found)] == expected
+
+
+POPULATIONS = {
+    "calibrated": lambda p: p,
+    "too low": lambda p: expit(logit(p) + 0.12),
+    "too extreme": lambda p: expit(0.85 * logit(p) - 0.1),
+    "both, and a region": lambda p: np.where((p > 0.6) & (p < 0.8), 0.62, expit(0.9 * logit(p) + 0.1)),
+}
+
+
+def verdicts(true, number, alpha):
+    """Data sets of 1,000 observations: verdict, and true values of the ratio and the slope."""
+    rng = np.random.default_rng(5)
+    for seed in range(number):
+        prob = expit(rng.normal(0, 1.2, 1000))
+        event = rng.random(1000) < true(prob)
+        found = calibration_test(event, prob, n_resamples=199, alpha=alpha, rng=seed).verdict
+        target = EventCells.of_counts(prob, np.ones(1000), true(prob))
+        yield found, (true(prob).mean() / prob.mean(), target.raw_fit[1])
+
+
+def check_sentences_and_intervals(number, alpha):
+    """The interval excludes 1 if and only if the sentence names the error, and both hold together."""
+    for name, true in POPULATIONS.items():
+        missed = wrong = 0
+        for verdict, targets in verdicts(true, number, alpha):
+            named = kinds(verdict.findings)
+            sides = ("too low", "too high"), ("not extreme enough", "too extreme")
+            inside = []
+            for row, (above, below), target in zip(verdict.numbers, sides, targets, strict=False):
+                low, high = row.interval
+                assert (low > 1) == (above in named), (name, row.shown, named)
+                assert (high < 1) == (below in named), (name, row.shown, named)
+                inside.append(low <= target <= high)
+                wrong += (above in named and target <= 1 + 1e-9) or (below in named and target >= 1 - 1e-9)
+            missed += not all(inside)
+        most = number * alpha + 4 * np.sqrt(number * alpha * (1 - alpha))
+        assert missed <= most, (name, missed)
+        assert wrong <= most, (name, wrong)
+
+
+def test_no_interval_contradicts_the_sentence():
+    check_sentences_and_intervals(2, 0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [0.05, 0.2])
+def test_no_interval_contradicts_the_sentence_in_many_data_sets(alpha):
+    check_sentences_and_intervals(400, alpha)

@@ -142,7 +142,7 @@ confidence interval 0.0000 to 0.0971).
 
  accuracy minus confidence  -1.0 points (-8.4 to +6.0)  0 if calibrated
 
-In brackets: what is compatible with these data (95 % intervals).
+In brackets: what is compatible with these data, with 95 % confidence.
 What to do: These data are too few to approve the predictions. To find errors of
 5 percentage points, collect about 1,900 observations.
 

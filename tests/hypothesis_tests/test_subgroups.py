@@ -263,18 +263,21 @@ def test_printed():
     tests = ct.subgroup_tests(y, p, subgroup=site, n_resamples=199, rng=0)
     expected = """\
 Calibration within 2 subgroups (Omnibus, whole prediction)
-Calibration within the subgroups is rejected at the 5 % level (global p =
-0.005). Both subgroups are rejected after Holm's correction: east and west. In
-the subgroup "east" predicted risks are too low: 49.9 % predicted, 61.0 %
+In the subgroup "east" predicted risks are too low: 49.9 % predicted, 61.0 %
 observed. In the subgroup "west" predicted risks are too high: 51.3 % predicted,
-38.5 % observed.
+38.5 % observed. Calibration within the subgroups is rejected at the 5 % level
+(global p = 0.005). Both subgroups are rejected after Holm's correction: east
+and west.
 
- subgroup    n   l2 error (95 % interval)  p-value  p (Holm)  direction
- east      200  0.0994 (0.0258 to 0.1741)    0.005      0.01  too low
- west      200  0.1564 (0.0978 to 0.2186)    0.005      0.01  too high
+ subgroup    n  predicted  observed   observed / expected  p (Holm)
+ west      200     51.3 %    38.5 %  0.75  (0.61 to 0.90)    0.0100  too high
+ east      200     49.9 %    61.0 %  1.22  (1.07 to 1.37)    0.0100  too low
 
   Each p-value combines ECE, OverConfidence, UnderConfidence, ClasswiseKS,
     ConfidenceECE and CoxScore.
+  The tests look at all predictions of a subgroup, not at averages alone. In
+    brackets: what is compatible with the data, with 95 % confidence for each
+    subgroup by itself (observed / expected).
   Null distribution: 199 Monte Carlo draws of the labels, predictions fixed
     (valid at every sample size); the global p-value is an exact min-p over the
     tests.
@@ -296,7 +299,8 @@ def test_only_rejected_subgroups_have_a_direction():
         single = [test.direction is not None for test in tests]
         named += sum(single) - sum(np.array(single) & tests.rejected_tests)
         records = tests.to_dict()["tests"]
-        rows = [line for line in str(tests).splitlines() if line.startswith((" site", " wrong"))]
+        lines = str(tests).splitlines()
+        rows = [next(line for line in lines if line.startswith(f" {name} ")) for name in tests.subgroups]
         for rejected, row, record, frame, printed_row in zip(
             tests.rejected_tests, tests.directions, records, tests.to_frame()["direction"], rows, strict=True
         ):

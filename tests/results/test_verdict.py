@@ -93,7 +93,7 @@ def test_the_first_screen(monkeypatch):
         "",
         " observed / expected  1.53  1",
         "",
-        "In brackets: what is compatible with these data (95 % intervals).",
+        "In brackets: what is compatible with these data, with 95 % confidence.",
         "What to do: Do not use these predictions as they are. `caltest repair hospital.csv -o repaired.csv`",
         "recalibrates them and shows on held-out folds what is left.",
     ]

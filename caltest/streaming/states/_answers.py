@@ -222,7 +222,7 @@ class TwoOutcomes(Answers):
             for outcome in (0, 1)
         ]
         without = self._without_impossible(statistic)
-        known: dict[str, Any] = {"streamed": True, "_without": {} if without is None else {str(statistic): without}}
+        known: dict[str, Any] = {"streamed": True, "_known": {} if without is None else {str(statistic): without}}
         if micro.n_samples <= _MOST_SAMPLES:
             whole = [one.whole for one in nodes]
             prob = np.concatenate([np.repeat(one.prob, one.weight.astype(np.int64)) for one in whole])

@@ -300,13 +300,13 @@ def test_printed():
 Kernel test of calibration (whole prediction, 60 observations, 4 outcomes)
 
 No miscalibration is found: 59.7 % confidence, 58.3 % right. If the predictions
-were exactly right, nearly all of 100 such data sets would look as bad as this
-or worse (p is at most 1). This does not prove that the model is calibrated.
+were exactly right, such data sets would be nothing unusual (p is at most 1).
+This does not prove that the model is calibrated.
 The l2 calibration error is 0.1434 (95 % confidence interval 0.0000 to 0.3117).
 
  accuracy minus confidence  -1.3 points (-15.8 to +12.3)  0 if calibrated
 
-In brackets: what is compatible with these data (95 % intervals).
+In brackets: what is compatible with these data, with 95 % confidence.
 What to do: No error is found, but it is not known how large an error would have
 been found: this answer approves nothing by itself. Test the predictions again
 on new data.
