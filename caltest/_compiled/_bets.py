@@ -10,8 +10,8 @@ import numpy as np
 
 from caltest._compiled._jit import kernel
 
-N_FIXED, N_ADAPTIVE, N_SUMS = 16, 2, 6
-"""Fixed bets; adaptive bets and what is kept of each: its wealth and five sums."""
+N_FIXED, N_ADAPTIVE, N_SUMS = 16, 2, 8
+"""Fixed bets; adaptive bets and what is kept of each: its wealth and seven sums."""
 
 PRIOR, MEMORY = 10.0, 400.0
 """Information that draws adaptive bets towards no bet, and information that the second of them remembers."""
@@ -39,7 +39,8 @@ def place_bets(event, rest, happened, shares, ratio, threshold, tally, fixed, ad
 
     These are changed: ``tally (8,)``, the wealth of the fixed bets ``fixed (n_streams, N_FIXED)``, and ``adaptive
     (n_streams, N_ADAPTIVE, N_SUMS)``, which holds the wealth of adaptive bets, and the sums of y - p and (y - p) z and
-    of the information v = p (1 - p), v z and v z^2 for z = 2 p - 1. ``path (2, n_samples // every + 1)`` receives the
+    of the information v = p (1 - p), v z and v z^2 for z = 2 p - 1, the number of observations and the sum of p; the
+    second memory forgets. ``path (2, n_samples // every + 1)`` receives the
     wealth and its units (infinite after an outcome of probability 0) after each observation whose number is a multiple
     of ``every``.
     """
@@ -105,6 +106,8 @@ def place_bets(event, rest, happened, shares, ratio, threshold, tally, fixed, ad
                 sums[3] = sums[3] * keep + v
                 sums[4] = sums[4] * keep + v * z
                 sums[5] = sums[5] * keep + v * z * z
+                sums[6] = sums[6] * keep + 1.0
+                sums[7] = sums[7] * keep + p
                 total += sums[0]
         if total > UNIT or (total < 1.0 and units > 0.0):
             factor = 1.0 / UNIT if total > UNIT else UNIT

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from caltest.cli._followed_file import FollowedFile
 from caltest.cli._messages import refuse_if, say
 from caltest.cli._options import (
+    about_file,
     add_command,
     add_option,
     columns_of,
@@ -142,7 +143,7 @@ def watch(
     shown, alarm_shown, printed = 0, None, 0
     try:
         for monitor in lines.updates(_complete_lines(read, wait, lines.name)):
-            result = monitor.result()
+            result = lines.result(monitor)
             if result.alarm is not None and alarm_shown is None:
                 alarm_shown = printed = result.n_samples
                 _show(result, options, show)
@@ -154,12 +155,12 @@ def watch(
             shown = result.n_samples // options.every
     except KeyboardInterrupt:  # what was found until here is the last thing that is printed
         if lines.monitor is not None and lines.monitor.n_samples > printed:
-            _show(lines.monitor.result(), options, show)
+            _show(lines.result(lines.monitor), options, show)
         raise
     if lines.monitor is None:
         refuse(f"{lines.name}: there are no observations in it")
     if alarm_shown != lines.monitor.n_samples:  # otherwise the same report was printed last
-        _show(lines.monitor.result(), options, show)
+        _show(lines.result(lines.monitor), options, show)
     return 0 if alarm_shown is None else ALARM
 
 
@@ -212,6 +213,13 @@ class _Lines:
         self._options = options
         self._first: PredictionFile | None = None
         self._head, self._n_lines = b"", 0
+
+    def result(self, monitor: CalibrationMonitor) -> MonitorResult:
+        """Return what a monitor has found, with the names of the file."""
+        found = monitor.result()
+        assert self._first is not None
+        path = None if self.name == "standard input" else self._options.file
+        return replace(found, verdict=about_file(found.verdict, self._first, self.name, path))
 
     def updates(self, parts: Iterator[tuple[bytes, bool]]) -> Iterator[CalibrationMonitor]:
         """Yield the monitor after each part of the lines that holds observations."""

@@ -224,12 +224,13 @@ class Verdict(Result):
             return list(self.parts)
         if not self.findings:
             unknown = self.subject is not None and self.impossible is None
-            what = f"Something is wrong with these predictions, but these data do not show what ({self._averages})."
+            averages = f" ({self._averages})" if self._averages else ""
+            what = f"Something is wrong with these predictions, but these data do not show what{averages}."
             return [what] if unknown else []
         first, *others = self.findings
         further = [finding.also for finding in others if not (brief and finding.place)]  # a place is a row of numbers
         said = [first.brief if brief else first.sentence, *further]
-        if first.kind != "totals" and not any(finding.of_average for finding in self.findings):
+        if self._averages and first.kind != "totals" and not any(finding.of_average for finding in self.findings):
             said.insert(1, f"On average no error is found ({self._averages}).")
         return said
 
@@ -246,7 +247,10 @@ class Verdict(Result):
         one = found.n_zero + found.n_one == 1
         without = f"Without {'it' if one else 'them'}"
         rest = "no miscalibration is found" if not rejects(found.pvalue, self.alpha) else "calibration is rejected, too"
-        p = "" if math.isnan(found.pvalue) else f" {without} {rest} ({equate_pvalue(found.pvalue)})."
+        p = f" {without} {rest} ({equate_pvalue(found.pvalue)})."
+        if math.isnan(found.pvalue):
+            unknown = self.streamed and not math.isnan(self.predicted)
+            p = f" {without} the p-value is not known: the observations were not kept." if unknown else ""
         return [f"Impossible: {' and '.join(parts)}. One such case alone rejects the predictions ({self._p}).{p}"]
 
     def _nothing_found(self, brief: bool) -> list[str]:
@@ -346,7 +350,8 @@ class Verdict(Result):
             return few
         if self.detectable is None:
             unknown = "No error is found, but it is not known how large an error would have been found"
-            return f"{unknown}: this answer approves nothing by itself. Test the predictions again on new data."
+            how = " `caltest.detectable_error` computes it from a sample of the predictions." if self.streamed else ""
+            return f"{unknown}: this answer approves nothing by itself.{how} Test the predictions again on new data."
         return "Nothing speaks against these predictions. Test them again on new data from time to time."
 
     @property

@@ -46,6 +46,11 @@ def csv_of(y_true, y_prob):
     return "risk,died\n" + "".join(f"{p},{y}\n" for y, p in zip(y_true, y_prob, strict=True))
 
 
+def said(monitor):
+    """What a monitor says, but for the title, which names the file on the command line."""
+    return str(monitor).partition("\n\n")[2]
+
+
 def test_a_growing_file_is_followed_to_the_alarm(follow, drifting):
     text = csv_of(*drifting)
     cuts = [0, 3, 40, 41, 1000, 1001, 5000, 7000, len(text)]  # in the middle of lines and of the header
@@ -53,7 +58,10 @@ def test_a_growing_file_is_followed_to_the_alarm(follow, drifting):
     monitor = caltest.CalibrationMonitor().update(*drifting)
     assert 300 < monitor.alarm < 900
     assert code == 1
-    assert f"Alarm at observation {monitor.alarm}: calibration is rejected at the 5 % level" in " ".join(out.split())
+    words = " ".join(out.split())
+    assert 'observations, event "died = 1" (' in words
+    assert '), predicted by "risk" Predicted risks are too high: ' in words
+    assert f"The alarm was at observation {monitor.alarm};" in words
     assert "observations: e-value" in out
     assert "Label column: died. Probability columns: risk." in err
 
@@ -64,7 +72,7 @@ def test_a_calm_file_ends_or_is_stopped(follow, drifting, run, tmp_path):
     assert (code, "300 observations: e-value" in out, "stopped" in err) == (130, True, True)
     code, out, _ = run("watch", tmp_path / "data.csv", "--once")
     assert code == 0
-    assert str(caltest.CalibrationMonitor().update(*calm)) in out
+    assert said(caltest.CalibrationMonitor().update(*calm)) in out
 
 
 def test_ctrl_c_prints_what_was_found_until_then(follow, drifting):
@@ -72,7 +80,8 @@ def test_ctrl_c_prints_what_was_found_until_then(follow, drifting):
     y_true, prob = (part[:250] for part in drifting)
     code, out, _ = follow([csv_of(y_true, prob)])
     assert code == 130
-    assert out.startswith(str(caltest.CalibrationMonitor().update(y_true, prob).result()))
+    assert out.split("observations", 1)[0].split()[-1] == "250"
+    assert said(caltest.CalibrationMonitor().update(y_true, prob)) in out
     code, out, _ = follow(["risk,died\n"])
     assert (code, out) == (130, "")
 
@@ -81,7 +90,7 @@ def test_the_report_of_an_alarm_is_not_printed_again_at_the_end(follow, drifting
     follow([csv_of(*drifting)])
     code, out, _ = run("watch", tmp_path / "data.csv", "--once", "--keep-going")
     assert code == 1
-    assert out.count("Alarm at observation") == 1
+    assert out.count("The alarm was at") == 1
 
 
 def test_json_lines_and_after_the_alarm(follow, drifting):
@@ -97,6 +106,9 @@ def test_json_lines_and_after_the_alarm(follow, drifting):
     assert [found["n_samples"] for found in shown] == [200, 700, 899]  # the last line is not complete
     assert shown[-1]["log_e_value"] == pytest.approx(wanted.result().log_e_value, abs=1e-9)
     assert (shown[-1]["alarm"], shown[-1]["direction"]) == (wanted.alarm, "too high")
+    (finding,) = shown[-1]["verdict"]["findings"]
+    assert finding["kind"] == "too high"
+    assert finding["observed"] < finding["predicted"]
 
 
 def test_standard_input(monkeypatch, drifting, run):
@@ -109,7 +121,9 @@ def test_standard_input(monkeypatch, drifting, run):
     monkeypatch.setattr(sys, "stdin", Input())
     code, out, _ = run("watch", "-", "--lens", "Confidence()")
     monitor = caltest.CalibrationMonitor(lens=caltest.Confidence()).update(*drifting)
-    assert (code, out) == (int(monitor.alarm is not None), f"{monitor}\n")
+    assert code == int(monitor.alarm is not None)
+    assert out.startswith("standard input: 900 observations, right predictions (662, 73.6 %)\n")
+    assert out.endswith(f"{said(monitor)}\n")
 
 
 def test_columns_of_names_and_few_labels(follow):

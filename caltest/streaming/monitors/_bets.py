@@ -43,11 +43,18 @@ TOO_EXTREME, NOT_EXTREME = "too extreme", "not extreme enough"
 
 
 class Alarm(NamedTuple):
-    """What made the wealth reach the threshold: the number of the observation, the stream, and the direction."""
+    """What made the wealth reach the threshold: the number of the observation, the stream, and the direction.
+
+    ``n_recent`` is the number of observations that were remembered (0 after a label of probability 0), ``predicted``
+    and ``observed`` are their average prediction and the frequency of the event.
+    """
 
     observation: int
     stream: int
     direction: str
+    n_recent: float = 0.0
+    predicted: float = 0.0
+    observed: float = 0.0
 
 
 @dataclass
@@ -63,7 +70,7 @@ class Bets:
     tally : array of shape (8,)
         See `caltest._compiled._bets`, also for the next two.
     fixed : array of shape (n_streams, 16)
-    adaptive : array of shape (n_streams, 2, 6)
+    adaptive : array of shape (n_streams, 2, 8)
     path : array of shape (2, n_points)
         Wealth and its units after every observation whose number is a multiple of ``every``.
     every : int
@@ -146,16 +153,22 @@ class Bets:
             self.alarm = Alarm(self.n_samples, *self._cause(event[last], rest[last], happened[last] != 0))
         return used
 
-    def _cause(self, event: Floats, rest: Floats, happened: Booleans) -> tuple[int, str]:
-        """Return the stream with the largest wealth after an observation, and the direction of its miscalibration."""
+    def averages(self, stream: int, memory: int = 0) -> tuple[float, float, float]:
+        """Return how many observations are remembered, the average prediction of an event, and its frequency."""
+        residual, n, predicted = self.adaptive[stream, memory, [1, 6, 7]].tolist()
+        shares = (predicted / n, (predicted + residual) / n) if n else (math.nan, math.nan)
+        return n, *(min(max(share, 0.0), 1.0) for share in shares)
+
+    def _cause(self, event: Floats, rest: Floats, happened: Booleans) -> tuple[int, str, *tuple[float, ...]]:
+        """Return an alarm but for its observation: the stream with the largest wealth, and what is wrong with it."""
         chance = np.where(event <= rest, event, 1.0 - rest)
         impossible = np.flatnonzero(np.where(happened, chance, np.where(event <= rest, 1.0 - event, rest)) < TINY)
         if impossible.size:
             stream = int(impossible[-1])  # of many classes the confidence comes last and goes first
             return stream, TOO_LOW if happened[stream] else TOO_HIGH
         stream = int(np.argmax(self.fixed.sum(axis=1) + self.adaptive[:, :, 0].sum(axis=1)))
-        memories = self.adaptive[stream]
-        return stream, direction_of(memories[np.argmax(memories[:, 0]), 1:])
+        memory = int(np.argmax(self.adaptive[stream, :, 0]))
+        return stream, direction_of(self.adaptive[stream, memory, 1:6]), *self.averages(stream, memory)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain Python objects."""
@@ -209,7 +222,7 @@ class Bets:
             and (tally[PEAK_UNITS], tally[PEAK]) >= (tally[UNITS], tally[NOW])
             and tally[ALARM] <= count,
             "fixed": np.isfinite(self.fixed).all() and (self.fixed >= 0).all(),
-            "adaptive": np.isfinite(self.adaptive).all() and (self.adaptive[:, :, [0, 3, 5]] >= 0).all(),
+            "adaptive": np.isfinite(self.adaptive).all() and (self.adaptive[:, :, [0, 3, 5, 6, 7]] >= 0).all(),
             "every": self.every & (self.every - 1) == 0,
             "path": self.path.shape == (2, count // self.every)
             and self.path.shape[1] <= MOST_POINTS
@@ -240,12 +253,15 @@ def direction_of(sums: Floats) -> str:
 
 def _read_alarm(written: Any, n_streams: int) -> Alarm:
     if not isinstance(written, list) or len(written) != len(Alarm._fields):
-        refuse(f"`alarm` must be an observation, a stream and a direction, got {written!r:.80}.")
+        refuse(f"`alarm` must be an observation, a stream, a direction and averages, got {written!r:.80}.")
     observation = validate_count(written[0], "alarm")
     stream = validate_count(written[1], "alarm", minimum=0)
     if stream >= n_streams or written[2] not in (TOO_HIGH, TOO_LOW, TOO_EXTREME, NOT_EXTREME):
         refuse(f"`alarm` must have a stream below {n_streams} and a direction, got {written!r:.80}.")
-    return Alarm(observation, stream, written[2])
+    n_recent, *shares = (float(number) for number in written[3:])
+    if not (0 <= n_recent <= 2 * observation and all(0 <= share <= 1 for share in shares)):
+        refuse(f"`alarm` must have a number of observations and two shares, got {written!r:.80}.")
+    return Alarm(observation, stream, written[2], n_recent, *shares)
 
 
 def _shares(n_outcomes: int) -> Floats:

@@ -20,12 +20,12 @@ from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_given_problem, validate_level
 from caltest.results import Result
 from caltest.results._decision import equate_pvalue
-from caltest.results._description import Description, Table, counted, percent
-from caltest.results._finding import OF_CONFIDENCE, Subject
+from caltest.results._description import Description, counted, percent
+from caltest.results._finding import OF_AVERAGE, OF_CONFIDENCE, Finding, Number, Subject
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
-from caltest.results._verdict import Judged
-from caltest.streaming.monitors._bets import Bets
+from caltest.results._verdict import Impossible, Verdict
+from caltest.streaming.monitors._bets import TOO_LOW, Alarm, Bets
 from caltest.streaming.monitors._saved_monitor import read_monitor, write_monitor
 
 _SHOWN = 1e6  # larger e-values are written by their power of ten
@@ -33,7 +33,7 @@ _LOG_TEN = float(np.log(10.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class MonitorResult(Judged, Result):
+class MonitorResult(Result):
     """What a `caltest.CalibrationMonitor` has found so far; returned by its method ``result``.
 
     Attributes
@@ -52,8 +52,9 @@ class MonitorResult(Judged, Result):
         "too high", "too low", "too extreme" or "not extreme enough": the predictions at the alarm.
     cause : str or None
         What the wealth at the alarm came from, such as "class 3 against the rest".
-    subject : Subject
-        The predictions that this is about, in words.
+    verdict : Verdict
+        The decision, and what was wrong at the alarm: its direction, with the average prediction and the frequency of
+        the event in the observations before it.
     pvalue : float
         1 divided by the largest e-value so far: a p-value that is valid whenever it is looked at.
     n_impossible : int
@@ -73,7 +74,7 @@ class MonitorResult(Judged, Result):
     alarm: int | None
     direction: str | None
     cause: str | None
-    subject: Subject
+    verdict: Verdict
     pvalue: float
     n_impossible: int
     lens: Any
@@ -82,30 +83,15 @@ class MonitorResult(Judged, Result):
 
     plot = Picture("plot_monitor")
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
-    _left_out: ClassVar[frozenset[str]] = frozenset({"path", "subject"})
+    _left_out: ClassVar[frozenset[str]] = frozenset({"path"})
 
     @property
     def conclusion(self) -> str:
-        """Whether there was an alarm, when and in which direction, in a few sentences."""
-        level = percent(self.alpha)
-        if not self.n_samples:
-            return "There are no observations yet."
-        if self.alarm is None:
-            return (
-                f"No alarm in {counted(self.n_samples, ',')}: calibration is not rejected at the {level} level. This "
-                "does not prove that the model is calibrated."
-            )
-        return (
-            f"Alarm at observation {self.alarm:,}: calibration is rejected at the {level} level. "
-            f"{self.subject.wrong(str(self.direction))}."
-        )
+        """What was wrong at the alarm, and when it was, in a few sentences."""
+        return self.verdict.conclusion
 
     def _describe(self) -> Description:
         shown = equate_pvalue(self.pvalue)
-        rows = [
-            ("e-value now", show_e_value(self.log_e_value)),
-            ("alarm at", f"{1 / self.alpha:.4g}"),
-        ]
         remarks = [
             f"The p-value, {shown}, is 1 divided by the largest e-value so far and is valid at every moment.",
             "If every outcome has its predicted probability, given all earlier outcomes and predictions, the "
@@ -115,7 +101,10 @@ class MonitorResult(Judged, Result):
             times = "Once" if self.n_impossible == 1 else f"{self.n_impossible:,} times"
             remarks.insert(0, f"{times} an event happened that had been predicted with probability 0.")
         title = f"Calibration monitor ({self.lens_name}, {counted(self.n_samples, ',')})"
-        return Description(title, [self.conclusion], [Table(("", "value"), rows)], remarks)
+        about = self.verdict.subject
+        return self.verdict.described(
+            self.verdict.head if about and about.source else title, [self.conclusion], remarks=remarks
+        )
 
 
 def show_e_value(log_e_value: float) -> str:
@@ -303,8 +292,8 @@ class CalibrationMonitor:
         Examples
         --------
         >>> print(CalibrationMonitor().update([0, 1, 1], [0.2, 0.6, 0.9]).result().conclusion)
-        No alarm in 3 observations: calibration is not rejected at the 5 % level. This does not prove that the model is
-        calibrated.
+        It cannot be told whether these predictions are right: only 1.3 observations without the event were to be
+        expected (p = 1).
         """
         bets = Bets.of(2, 1 / self.alpha) if self._bets is None else self._bets
         numbers = np.arange(1, bets.path.shape[1] + 1) * bets.every
@@ -316,7 +305,7 @@ class CalibrationMonitor:
             alarm=self.alarm,
             direction=self.direction,
             cause=None if bets.alarm is None else self._event_name(bets.alarm.stream),
-            subject=self._subject(0 if bets.alarm is None else bets.alarm.stream),
+            verdict=self._verdict(bets),
             pvalue=self.pvalue,
             n_impossible=bets.n_impossible,
             lens=self.lens,
@@ -390,6 +379,37 @@ class CalibrationMonitor:
         found._n_classes, found._bets = settings["n_classes"], bets
         return found
 
+    def _verdict(self, bets: Bets) -> Verdict:
+        """Return the decision, and what was wrong at the alarm."""
+        alarm, more = bets.alarm, dict[str, Any]()
+        stream = alarm.stream if alarm else bets.n_outcomes if bets.n_outcomes > 2 else 0
+        n, predicted, observed = bets.averages(stream)
+        subject = self._subject(stream) if n else None
+        if alarm and not alarm.n_recent:
+            low = alarm.direction == TOO_LOW or bets.n_outcomes > 2
+            more = {"impossible": Impossible(int(low), int(not low))}
+        elif alarm:
+            more = _found(alarm, self._subject(stream), self.pvalue)
+        meaning, (n_recent, *recent) = f"alarm at {1 / self.alpha:.4g}", bets.averages(stream, 1)
+        now = [("e-value now", self.e_value, show_e_value(bets.log_wealth), meaning)]
+        if subject and round(n_recent) < n:
+            now.append((_recent(n_recent, self.n_samples), recent[1], subject.compare(recent[0], recent[1]), ""))
+        return Verdict(
+            pvalue=self.pvalue,
+            alpha=self.alpha,
+            subject=subject,
+            n_samples=self.n_samples,
+            n_outcomes=bets.n_outcomes,
+            n_expected=min(predicted, 1 - predicted) * n if n else 0.0,
+            n_observed=min(observed, 1 - observed) * n if n else 0.0,
+            frequency=observed,
+            streamed=True,
+            bound=True,
+            numbers=tuple(Number(name=a, estimate=b, shown=c, meaning=d) for a, b, c, d in now),
+            undecidable="" if n else "There are no observations yet.",
+            **({"predicted": predicted, "observed": observed} | more),
+        )
+
     def _subject(self, stream: int) -> Subject:
         """Return what a stream of bets is on, for sentences."""
         bets = self._bets
@@ -413,6 +433,28 @@ class CalibrationMonitor:
         if isinstance(self.lens, Canonical):
             return ClassWise(stream).name(self._classes)
         return f"outcome {stream} of {lens_name(self.lens, self._classes)}"
+
+
+def _found(alarm: Alarm, subject: Subject, pvalue: float) -> dict[str, Any]:
+    """Return the fields of a verdict that an alarm tells."""
+    direction, shares = alarm.direction, {"predicted": alarm.predicted, "observed": alarm.observed}
+    kind = OF_AVERAGE.get(direction, direction) if subject.of_confidence else direction
+    finding: dict[str, Any] = {"kind": kind, "subject": subject, "pvalue": pvalue, "n": round(alarm.n_recent), **shares}
+    if direction in OF_AVERAGE and alarm.predicted:
+        finding["estimate"] = alarm.observed / alarm.predicted
+    recent = _recent(alarm.n_recent, alarm.observation)
+    averages = (
+        "these percentages are"
+        if direction in OF_AVERAGE
+        else f"{subject.compare(alarm.predicted, alarm.observed)} are"
+    )
+    details = (f"The alarm was at observation {alarm.observation:,}; {averages} averages of {recent} before it.",)
+    return {"findings": (Finding(**finding),), "details": details, "predicted": math.nan, "observed": math.nan}
+
+
+def _recent(n_recent: float, n_samples: int) -> str:
+    """Return the observations that a memory holds in words."""
+    return f"{'about the last' if n_recent < n_samples else 'the'} {round(n_recent):,} observations"
 
 
 @reads_arguments

@@ -20,7 +20,7 @@ from caltest.results._plain import read_json
 from caltest.streaming.monitors._bets import Bets
 from caltest.streaming.states._settings import MOST_CLASSES
 
-FORMAT, VERSION = "caltest.CalibrationMonitor", 1
+FORMAT, VERSION = "caltest.CalibrationMonitor", 2
 """The version is that of the bets too: wealth of other bets must not go on."""
 
 _LENSES = {name: kind for name, kind in vars(_lenses).items() if isinstance(kind, type) and issubclass(kind, Lens)}

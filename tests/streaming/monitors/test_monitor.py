@@ -133,7 +133,7 @@ def test_foreign_files_are_refused(tmp_path):
         ("\x93NUMPY", "not a monitor"),
         ("[1, 2]", "not a monitor"),
         ('{"format": "other"}', "not a monitor"),
-        (text.replace('"version": 1', '"version": 0'), "version 0 of the bets"),
+        (text.replace('"version": 2', '"version": 1'), "version 1 of the bets"),
         (text.replace('"alpha": 0.05', '"alpha": 0.5'), "its checksum is wrong"),
     ):
         file.write_text(changed)
@@ -266,6 +266,39 @@ def test_the_cause_of_the_alarm_is_that_of_the_twin():
     assert len(streams) > 2
 
 
+def test_the_percentages_are_those_of_the_memory_that_names_the_direction():
+    """Both mirror for the complement, have the direction that is named, and are those of a slow twin."""
+    rng = np.random.default_rng(0)
+    prob = rng.beta(2, 2, 2000)
+    y_true = (rng.random(2000) < recalibrated(prob, np.where(np.arange(2000) < 1200, 1, 2), 1)).astype(int)
+    monitor = CalibrationMonitor(1e-4).update(y_true, prob)
+    memory, _ = bets.direction(y_true[: monitor.alarm], prob[: monitor.alarm])
+    keep = np.ones(monitor.alarm) if memory == 0 else 1 - (prob * (1 - prob))[: monitor.alarm] / 400
+    weight = np.append(np.cumprod(keep[:0:-1])[::-1], 1.0)
+    (found,) = monitor.result().verdict.findings
+    averages = [np.average(part[: monitor.alarm], weights=weight) for part in (prob, y_true)]
+    np.testing.assert_allclose([found.predicted, found.observed, found.n], [*averages, round(weight.sum())])
+    assert (memory, found.kind, found.predicted < found.observed) == (1, "too low", True)
+    (mirrored,) = CalibrationMonitor(1e-4).update(1 - y_true, 1 - prob).result().verdict.findings
+    assert mirrored.kind == "too high"
+    np.testing.assert_allclose([mirrored.predicted, mirrored.observed], [1 - found.predicted, 1 - found.observed])
+
+
+@pytest.mark.parametrize(
+    ("batch", "words"),
+    [
+        (([1], [0.0]), "Impossible: 1 observation predicted with 0 % had the event."),
+        (([0], [1.0]), "Impossible: 1 observation predicted with 100 % did not have it."),
+        (([0] * 9, [0.01] * 9), "It cannot be told whether these predictions are right: only 0.09 events were to be"),
+        (([0, 1] * 40, [0.5] * 80), "No miscalibration is found: 50.0 % predicted, 50.0 % observed."),
+    ],
+)
+def test_a_monitor_says_what_a_test_says(batch, words):
+    result = CalibrationMonitor().update(*batch).result()
+    assert result.conclusion.startswith(words)
+    assert result.to_dict()["verdict"]["decision"] == result.verdict.decision
+
+
 def test_over_confidence_of_many_classes():
     label, prob = many_classes(3000, 6, seed=7)
     sharpened = prob**2 / (prob**2).sum(axis=1, keepdims=True)
@@ -284,6 +317,7 @@ def test_wealth_beyond_doubles():
     assert monitor.e_value == math.inf
     assert monitor.result().log_e_value == pytest.approx(expected[-1])
     assert "10^" in str(monitor)
+    assert "Predicted risks are too low: 0 % predicted, 100 % observed." in str(monitor).replace("\n", " ")
     falling = CalibrationMonitor().update(np.ones(3, dtype=int), np.full(3, 1e-200))
     y, p = calibrated("vague", 30_000)
     falling.update(y, p)
@@ -322,9 +356,15 @@ def test_what_it_prints():
     monitor.update(y_true, y_prob).update(np.ones(100, dtype=int), y_prob[:100])
     printed = str(monitor).splitlines()
     assert printed[0] == "Calibration monitor (whole prediction, 600 observations)"
-    assert monitor.result().conclusion == (
-        f"Alarm at observation {monitor.alarm}: calibration is rejected at the 1 % level. Predicted risks are too low."
+    alarm, result = monitor._bets.alarm, monitor.result()
+    assert 0 < alarm.n_recent < monitor.alarm
+    recent = f"about the last {alarm.n_recent:.0f} observations before it"
+    assert result.conclusion == (
+        f"Predicted risks are too low: {100 * alarm.predicted:.1f} % predicted, {100 * alarm.observed:.1f} % observed. "
+        f"Calibration is rejected at the 1 % level (p = {monitor.pvalue:.4g}). The alarm was at observation "
+        f"{monitor.alarm}; these percentages are averages of {recent}."
     )
+    assert "About the last 5" in str(monitor)
     assert "at most 1 %" in str(monitor)
     assert json.loads(json.dumps(monitor.result().to_dict(), allow_nan=False))["alarm"] == monitor.alarm
     assert monitor.result().to_frame()["direction"].tolist() == ["too low"]
@@ -412,8 +452,12 @@ IMPOSSIBLE = {
     "a step of 3": (lambda _, b: b.update(every=3), "`every` holds"),
     "a long path": (lambda _, b: b.update(path=[[1.0] * 999, [0.0] * 999]), "`path` holds"),
     "a path of 0": (lambda _, b: b["path"][0].__setitem__(0, 0.0), "`path` holds"),
-    "an alarm that did not happen": (lambda _, b: b.update(alarm=[1, 0, "too high"]), "`alarm` holds"),
-    "an alarm elsewhere": (lambda _, b: b.update(alarm=[1, 7, "too high"]), "`alarm` must have a stream"),
+    "an alarm that did not happen": (lambda _, b: b.update(alarm=[1, 0, "too high", 1, 0.5, 0.5]), "`alarm` holds"),
+    "an alarm elsewhere": (lambda _, b: b.update(alarm=[1, 7, "too high", 1, 0.5, 0.5]), "`alarm` must have a stream"),
+    "an alarm of more than all": (
+        lambda _, b: b.update(alarm=[1, 0, "too high", 1, 0.5, 1.5]),
+        "`alarm` must have a number of observations and two shares",
+    ),
     "an alarm of a number": (lambda _, b: b.update(alarm=1), "`alarm` must be"),
 }
 
