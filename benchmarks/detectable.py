@@ -1,18 +1,20 @@
 """The smallest detectable error: how often the default test finds an error of the size that `detectable_error` returns.
 
 ``python benchmarks/detectable.py`` writes ``docs/data/detectable.csv`` and the table of
-``docs/how-many-observations.md``, in about ten minutes on one core. ``--page`` writes the table from the data that is
+``docs/how-many-observations.md``, in about half an hour on one core. ``--page`` writes the table from the data that is
 there, ``--data-sets`` sets how many data sets are drawn for each error.
 
 The true probabilities are computed here, and the draws are new ones: data sets of the same predictions are ranked among
-the same 9,999 draws, each by itself, which gives the p-values of `calibration_test` with these draws.
+the same 9,999 draws, each by itself, which gives the p-values of `calibration_test` with these draws. With groups a
+tenth of the data sets is drawn, and each is tested by `calibration_test` with draws and random signs of its own.
 """
 
 import argparse
+import math
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +27,8 @@ if __name__ == "__main__":
 
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
+from scipy.optimize import brentq  # noqa: E402
+from scipy.stats import norm  # noqa: E402
 
 import caltest  # noqa: E402
 from benchmarks.machine import commit  # noqa: E402
@@ -69,15 +73,57 @@ def of_network(n: int, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(prob[rng.permutation(len(prob))[:n]], dtype=np.float64)
 
 
+class Design(NamedTuple):
+    """Groups of some predictions: all as large, or in proportion to 1, 2, 3 and so on; weights are log-normal."""
+
+    prob: Callable[[int, np.random.Generator], np.ndarray]
+    n_groups: int = 0
+    unequal: bool = False
+    icc: float = 0.0
+    weighted: bool = False
+
+    def more(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return the groups or the weights of observations."""
+        if self.weighted:
+            return {"sample_weight": rng.lognormal(0, 1, n)}
+        if not self.n_groups:
+            return {}
+        size = np.arange(self.n_groups) + 1.0 if self.unequal else np.ones(self.n_groups)
+        return {"groups": np.searchsorted(np.cumsum(size) / size.sum(), (rng.permutation(n) + 0.5) / n)}
+
+
+def around_20(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return risks around 20 %."""
+    return risks(-1.6, 1.2, n, rng)
+
+
+def ten_classes(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return probabilities of ten classes."""
+    return rng.dirichlet(np.full(10, 0.5), n)
+
+
+WITH_GROUPS = {
+    ("10 groups, icc 0.05", 300): Design(around_20, 10, icc=0.05),
+    ("10 unequal groups, icc 0.2", 1_000): Design(around_20, 10, unequal=True, icc=0.2),
+    ("30 groups, icc 0", 2_000): Design(around_20, 30),
+    ("30 unequal groups, icc 0.05", 2_000): Design(around_20, 30, unequal=True, icc=0.05),
+    ("200 groups, icc 0.05", 1_000): Design(around_20, 200, icc=0.05),
+    ("200 unequal groups, icc 0.2", 1_000): Design(around_20, 200, unequal=True, icc=0.2),
+    ("ten classes, 30 groups, icc 0.05", 1_000): Design(ten_classes, 30, icc=0.05),
+    ("ten classes, 200 unequal groups, icc 0.05", 2_000): Design(ten_classes, 200, unequal=True, icc=0.05),
+    ("log-normal weights", 2_000): Design(around_20, weighted=True),
+    ("ten classes, log-normal weights", 2_000): Design(ten_classes, weighted=True),
+}
+
 DESIGNS = {
-    ("risks around 20 %", 200): lambda n, rng: risks(-1.6, 1.2, n, rng),
-    ("risks around 20 %", 2_000): lambda n, rng: risks(-1.6, 1.2, n, rng),
-    ("risks around 20 %", 10_000): lambda n, rng: risks(-1.6, 1.2, n, rng),
+    ("risks around 20 %", 200): around_20,
+    ("risks around 20 %", 2_000): around_20,
+    ("risks around 20 %", 10_000): around_20,
     ("risks around 1 %", 5_000): lambda n, rng: risks(-5.1, 1, n, rng),
     ("sharp, around 50 %", 1_000): lambda n, rng: risks(0, 4, n, rng),
     ("three different risks", 200): lambda n, rng: rng.choice([0.1, 0.3, 0.6], n),
-    ("ten classes, Dirichlet(0.5)", 2_000): lambda n, rng: rng.dirichlet(np.full(10, 0.5), n),
-    ("ten classes, Dirichlet(0.5)", 10_000): lambda n, rng: rng.dirichlet(np.full(10, 0.5), n),
+    ("ten classes, Dirichlet(0.5)", 2_000): ten_classes,
+    ("ten classes, Dirichlet(0.5)", 10_000): ten_classes,
     ("ten classes, sharp network", 2_000): of_network,
 }
 
@@ -87,19 +133,53 @@ def simulate(true_prob: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return (np.cumsum(true_prob, axis=1)[:, :-1] < rng.random((len(true_prob), 1))).sum(axis=1)
 
 
-def true_probability(prob: np.ndarray, family: str, size: float) -> np.ndarray:
-    """Return the true probabilities ``(n_samples, n_classes)`` of predictions with an error."""
-    from scipy.optimize import brentq
+def simulate_alike(
+    true_prob: np.ndarray, groups: np.ndarray, correlation: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Return a label for each observation, from normal variables that are correlated within groups."""
+    shared, own = rng.standard_normal(groups.max() + 1), rng.standard_normal(len(groups))
+    latent = math.sqrt(correlation) * shared[groups] + math.sqrt(1 - correlation) * own
+    bounds = norm.ppf(np.minimum(np.cumsum(true_prob, axis=1)[:, :-1], 1.0))
+    return (latent[:, None] >= bounds).sum(axis=1)
 
+
+def latent_correlation(prob: np.ndarray, groups: np.ndarray, icc: float) -> float:
+    """Return the correlation of the normal variables at which labels have an intraclass correlation."""
+    bounds, deviation = norm.ppf(np.cumsum(prob, axis=1)[:, :-1]), np.sqrt(prob * (1 - prob))
+    node, share = np.polynomial.hermite_e.hermegauss(60)
+    share = share / share.sum()
+
+    def excess(correlation: float) -> float:
+        total = 0.0  # over pairs of the same group
+        below = np.zeros((len(prob), len(node)))
+        for k in range(prob.shape[1]):
+            above = (
+                norm.cdf((bounds[:, k, None] - math.sqrt(correlation) * node) / math.sqrt(1 - correlation))
+                if k < bounds.shape[1]
+                else np.ones_like(below)
+            )
+            given = above - below - prob[:, k, None]
+            below = above
+            for values, weight, sign in ((given, share, 1), (deviation[:, k, None], np.ones(1), -icc)):
+                sums = np.stack([np.bincount(groups, one) for one in values.T])
+                total += sign * float(weight @ (np.square(sums).sum(axis=1) - np.square(values).sum(axis=0)))
+        return total
+
+    return float(brentq(excess, 0.0, 0.99)) if icc else 0.0
+
+
+def true_probability(prob: np.ndarray, family: str, size: float, weight: np.ndarray | None = None) -> np.ndarray:
+    """Return the true probabilities ``(n_samples, n_classes)`` of predictions with an error."""
     log_prob = np.log(prob)
+    weight = np.ones(len(prob)) if weight is None else weight
     if family == "temperature":
         odds = np.exp(log_prob / size)
     elif family == "shift":
-        column = 1 if prob.shape[1] == 2 else prob.mean(axis=0).argmax()
+        column = 1 if prob.shape[1] == 2 else (weight @ prob).argmax()
         odds = prob * np.where(np.arange(prob.shape[1]) == column, np.exp(size), 1.0)
     else:
         logit = size * (log_prob[:, 1] - log_prob[:, 0])
-        constant = brentq(lambda a: (1 / (1 + np.exp(-a - logit))).sum() - prob[:, 1].sum(), -50, 50, xtol=1e-12)
+        constant = brentq(lambda a: weight @ (1 / (1 + np.exp(-a - logit)) - prob[:, 1]), -50, 50, xtol=1e-12)
         odds = np.exp(np.column_stack([np.zeros(len(prob)), constant + logit]))
     return odds / odds.sum(axis=1, keepdims=True)
 
@@ -121,6 +201,29 @@ class DefaultTest:
             labels = np.stack([simulate(true_prob, rng) for _ in range(BLOCK)]).astype(self.sample.outcome.dtype)
             rejected += self._ranked.rejected(self._evaluation.of_labels(labels)[0], LEVEL).sum()
         return float(rejected / (count // BLOCK * BLOCK))
+
+
+def measure_designed(name: str, n: int, count: int) -> Iterator[Row]:
+    """Yield the rejection rates of each kind of error with groups or weights."""
+    rng, design = np.random.default_rng([SEED, n, *name.encode()]), WITH_GROUPS[name, n]
+    prob, more = design.prob(n, rng), design.more(n, rng)
+    prob = np.column_stack([1 - prob, prob]) if prob.ndim == 1 else prob
+    how = {**more, "icc": design.icc}
+    caltest.detectable_error(prob, n_resamples=99, **how)  # may compile
+    start = time.process_time()
+    found = caltest.detectable_error(prob, rng=rng, **how)
+    seconds = time.process_time() - start
+    groups = more.get("groups", np.arange(n))
+    correlation = latent_correlation(prob, groups, design.icc)
+    for error in found.errors:
+        true_prob = true_probability(prob, error.family, error.size, more.get("sample_weight"))
+        rejected = 0
+        for _ in range(count):
+            labels = simulate_alike(true_prob, groups, correlation, rng)
+            test = caltest.calibration_test(labels, prob, n_resamples=999, rng=rng, **more)
+            rejected += test.rejected
+        size = error.size, error.points, error.factor
+        yield Row(name, n, error.kind, error.family, *size, rejected / count, count, seconds)
 
 
 def measure(name: str, n: int, count: int) -> Iterator[Row]:
@@ -161,8 +264,9 @@ def main() -> None:
     if not asked.page:
         measured = commit()
         rows = []
-        for name, n in DESIGNS:
-            rows += measure(name, n, asked.data_sets)
+        for name, n in [*DESIGNS, *WITH_GROUPS]:
+            designed = (name, n) in WITH_GROUPS
+            rows += measure_designed(name, n, asked.data_sets // 10) if designed else measure(name, n, asked.data_sets)
             print(*rows[-4:], sep="\n", flush=True)
         about = f"# seed: {SEED}; commit: {measured}; date: {datetime.now(UTC):%Y-%m-%d}; resamples: {N_RESAMPLES}\n"
         data.write_text(about + pd.DataFrame(rows).to_csv(index=False, float_format="%.5g"))

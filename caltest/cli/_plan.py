@@ -24,7 +24,6 @@ from caltest.cli._options import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from caltest.hypothesis_tests import DetectableError, SampleSizePlan
 
 _SIZES = ("points", "slope", "factor", "temperature")
 
@@ -34,7 +33,7 @@ examples:
   caltest plan predictions.csv --points 2     and how many find 2 percentage points
   caltest plan predictions.csv --slope 0.8 --power 0.9
   caltest plan rare.csv --factor 1.5          true risks of 1.5 times the predicted
-  caltest plan predictions.csv --groups patient_id
+  caltest plan predictions.csv --groups patient_id --icc 0.05
 
 The file needs no labels: the number follows from the predictions. An error is
 wrong predictions of one kind: all too low or too high, too extreme, or not
@@ -72,6 +71,9 @@ def add_to(commands: Any) -> None:
     add_option(plan, "--prob", "probability columns, separated by commas (guessed by default)")
     words = "group of each observation, such as its patient, if labels of a group may be alike"
     plan.add_argument("--groups", metavar="COLUMN", help=words)
+    share = parse_number(float, lambda value: 0 <= value <= 1, "a number from 0 to 1")
+    words = "intraclass correlation of the labels of a group (default: %(default)g, the best case)"
+    plan.add_argument("--icc", type=share, default=0.0, metavar="X", help=words)
     add_reading(plan)
     add_draws(plan, "the simulated labels")
 
@@ -79,25 +81,30 @@ def add_to(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     from caltest import detectable_error
     from caltest.hypothesis_tests import plan_sample_size
-    from caltest.hypothesis_tests._detectable_error import TOLERATED_FACTOR, TOLERATED_POINTS
+    from caltest.hypothesis_tests._detectable_error_result import TOLERATED_FACTOR, TOLERATED_POINTS
 
-    names, prob, n_groups = _read(options)
+    names, prob, groups = _read(options)
     how = chosen(options, "power", "alpha", "workers", "rng", "progress")
     asked = {name: value for name in _SIZES if (value := getattr(options, name)) is not None}
-    numbers = [len(prob)] if n_groups is None else [len(prob), n_groups]
-    found = [] if asked else [detectable_error(prob, n_samples=number, **how) for number in numbers]
+    found = [] if asked else [detectable_error(prob, groups=groups, icc=options.icc, **how)]
     if not asked:
         asked = {"factor": TOLERATED_FACTOR} if found[0].is_rare else {"points": TOLERATED_POINTS}
     plan = plan_sample_size(prob, **asked, **how)
     source = "standard input" if str(options.file) == "-" else str(options.file)
+    n_groups = None if groups is None else len(set(groups))
     facts = {"source": source, "n_samples": len(prob), "prob": names, "n_groups": n_groups}
-    text = _as_text(_head(source, names, prob), n_groups, found, plan)
+    lines = [_head(source, names, prob), *(one.conclusion for one in found), plan.conclusion]
+    if groups is not None:
+        lines[0] += f" There are {n_groups:,} groups."
+        lines[-1] = f"If labels of a group are independent of each other: {lines[-1]}"
+        lines += [] if plan.n_samples is None else [_with_groups(groups, options.icc, plan.n_samples)]
+    text = wrapped(lines, "\n\n")
     show(options, text, facts, detectable=[one.to_dict() for one in found], plan=plan.to_dict())
     return 0
 
 
-def _read(options: argparse.Namespace) -> tuple[list[str], NDArray[Any], int | None]:
-    """Return names and values of the probability columns, and the number of groups."""
+def _read(options: argparse.Namespace) -> tuple[list[str], NDArray[Any], NDArray[Any] | None]:
+    """Return names and values of the probability columns, and the groups."""
     import numpy as np
 
     from caltest.predictions.files._read import read_columns, read_probabilities
@@ -105,14 +112,14 @@ def _read(options: argparse.Namespace) -> tuple[list[str], NDArray[Any], int | N
     given, how = reread(options.file), reading_of(options)
     advice = "name the probability columns with --prob"
     columns, prob = read_probabilities(given, options.prob, (), advice, normalise=options.normalise, **how)
-    n_groups = None
+    groups = None
     if options.groups is not None:
         others = read_columns(given, len(prob), as_text=True, **how)
         if options.groups not in others:
             msg = f"{columns.name}: there is no column {options.groups!r}; the columns are {shortened(list(others))}"
             raise ValueError(msg)
-        n_groups = len(np.unique(others[options.groups]))
-    return list(columns.names), prob if prob.shape[1] > 1 else prob[:, 0], n_groups
+        groups = np.asarray(others[options.groups])
+    return list(columns.names), prob if prob.shape[1] > 1 else prob[:, 0], groups
 
 
 def _head(source: str, names: list[str], prob: NDArray[Any]) -> str:
@@ -125,13 +132,17 @@ def _head(source: str, names: list[str], prob: NDArray[Any]) -> str:
     return f"{source}: {counted(len(prob), ',')}, {of}. No labels are needed."
 
 
-def _as_text(head: str, n_groups: int | None, found: list[DetectableError], plan: SampleSizePlan) -> str:
-    if n_groups is None:
-        return wrapped([head, *(one.conclusion for one in found), plan.conclusion], "\n\n")
-    apart, alike = "If labels of a group are independent of each other:", "If all labels of a group are the same:"
-    lines = [f"{head} There are {n_groups:,} groups."]
-    lines += [f"{when} {one.conclusion}" for when, one in zip((apart, alike), found, strict=False)]
-    lines.append(f"{apart} {plan.conclusion}")
-    if plan.n_samples is not None:
-        lines.append(f"{alike} so many groups are needed. The truth lies between the two.")
-    return wrapped(lines, "\n\n")
+def _with_groups(groups: NDArray[Any], icc: float, n_samples: int) -> str:
+    """Return how many observations are needed if labels of a group are alike, from the number without groups."""
+    import numpy as np
+
+    from caltest.results._verdict import round_up
+
+    if not icc:
+        return "If all labels of a group are the same: so many groups are needed. The truth lies between the two."
+    size = np.unique(groups, return_counts=True)[1]
+    effect = 1 + (np.square(size).sum() / size.sum() - 1) * icc
+    return (
+        f"With the intraclass correlation {icc:g} up to {effect:.3g} times as many are needed, about "
+        f"{round_up(n_samples * effect):,} in groups such as these."
+    )

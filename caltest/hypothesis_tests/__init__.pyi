@@ -7,9 +7,9 @@ from ._calibration_table_result import CalibrationTable as CalibrationTable
 from ._classical_result import ClassicalTestResult as ClassicalTestResult
 from ._cross_validation import CrossValidatedTests as CrossValidatedTests
 from ._cross_validation import cross_val_calibration as cross_val_calibration
-from ._detectable_error import DetectableError as DetectableError
-from ._detectable_error import SmallestError as SmallestError
 from ._detectable_error import detectable_error as detectable_error
+from ._detectable_error_result import DetectableError as DetectableError
+from ._detectable_error_result import SmallestError as SmallestError
 from ._equivalence import EquivalenceResult as EquivalenceResult
 from ._equivalence import equivalence_test as equivalence_test
 from ._gce_table import GCETable as GCETable

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caltest.hypothesis_tests._alike_labels import AlikeLabels, SignTest
+from caltest.hypothesis_tests._detectable_error_result import USUAL_POWER, DetectableError, SmallestError
 from caltest.hypothesis_tests._power_curve import search_power, validate_power
 from caltest.hypothesis_tests._typical_errors import (
-    ErrorFamily,
-    ErrorKind,
     TypicalError,
     mean_change,
     shifted_class,
@@ -27,7 +25,10 @@ from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import (
     SeedLike,
+    refuse_if,
     validate_count,
+    validate_design,
+    validate_number,
     validate_prob,
 )
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
@@ -36,262 +37,23 @@ from caltest.resampling.engine._options import DetectionOptions
 from caltest.resampling.engine._pvalues import RankedDraws
 from caltest.resampling.engine._run import settle
 from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
-from caltest.results import Result, TestResult
-from caltest.results._description import Description, Table, counted, percent
+from caltest.results import TestResult
 from caltest.results._progress import reporting
-from caltest.results._verdict import round_up
 from caltest.statistics import Omnibus, Statistic
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 ENOUGH_DRAWS = 999
 """Draws of a test that are enough to take its critical value from them; otherwise new ones are made."""
-USUAL_POWER = 0.8
-TOLERATED_POINTS, TOLERATED_FACTOR = 5.0, 1.5
-"""Errors that data must find to approve predictions; the factor is for rare events."""
-RARE = 0.05
-"""Share of an outcome below which errors are told as a factor: 0.05 points tell nobody anything."""
-
 UNIT = 3.2
 """Standard errors of an error that the default test finds, about."""
 LARGE = 2**18
 """Predicted probabilities from which fewer data sets are simulated."""
 
 _FEWER = 3  # a third as many
-_EVENTS = 20  # that are expected, or not, in data that can decide
-_SHARES = 20  # "4 of 5": the largest denominator
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class SmallestError(Result):
-    """The smallest error of one kind that a test finds with some probability.
-
-    Attributes
-    ----------
-    kind : str
-        What predictions with this error are: of two outcomes "too low", "too high", "too extreme" or "not extreme
-        enough"; of several classes "too low" or "too high" for the most frequent class, "over-confident" or
-        "under-confident".
-    family : {"shift", "slope", "temperature"}
-        What is wrong: the constant, the slope or the temperature of the logits.
-    size : float
-        Shift in logits, slope or temperature of the true probabilities; NaN if no error of this kind is found.
-    points : float
-        Mean absolute change of the probability, in percentage points; for several classes half the sum over them.
-    factor : float
-        Mean of the true probabilities divided by that of the predicted ones, of the event or the most frequent class.
-    power : float
-        Probability with which the error is found; where ``size`` is NaN, that of the largest error.
-    """
-
-    kind: ErrorKind
-    family: ErrorFamily
-    size: float
-    points: float
-    factor: float
-    power: float
-
-    _derived: ClassVar[tuple[str, ...]] = ("found",)
-
-    @property
-    def found(self) -> bool:
-        """Whether an error of this kind is found at all."""
-        return math.isfinite(self.size)
-
-    def _describe(self) -> Description:
-        return Description(f"Smallest error that is found ({self.kind})", [], [_table([self])])
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class DetectableError(Result):
-    """Result of `detectable_error`.
-
-    Attributes
-    ----------
-    errors : tuple of SmallestError
-        The smallest error of each kind. A kind that such predictions cannot have is left out: a slope if they are all
-        equal, any if they are all 0 or 1.
-    power, alpha : float
-        Probability with which these errors are found, and level of the test.
-    test_statistic : Statistic
-        What is tested.
-    n_samples, n_outcomes : int
-        Number of observations, and of outcomes.
-    predicted : float
-        Mean predicted probability of the event, or of the most frequent class.
-    n_resamples : int
-        Number of draws of the null distribution.
-    """
-
-    errors: tuple[SmallestError, ...]
-    power: float
-    alpha: float
-    test_statistic: Statistic
-    n_samples: int
-    n_outcomes: int
-    predicted: float
-    n_resamples: int
-
-    _derived: ClassVar[tuple[str, ...]] = ("points", "factor", "too_few", "conclusion", "advice")
-
-    @property
-    def points(self) -> float:
-        """Mean error in percentage points: the largest of the smallest errors of all kinds that are found; else NaN."""
-        return max((error.points for error in self.errors if error.found), default=math.nan)
-
-    @property
-    def factor(self) -> float:
-        """True divided by predicted probability of the rarer of two outcomes that is found; NaN if none is."""
-        if self.n_outcomes != 2:
-            return math.nan
-        for error in self.errors:
-            if error.family == "shift" and error.found and error.kind == self._raises_the_rarer:
-                share = self.predicted
-                return error.factor if share <= 0.5 else (1 - error.factor * share) / (1 - share)
-        return math.nan
-
-    @property
-    def is_rare(self) -> bool:
-        """Whether one of two outcomes is so rare that errors are told as a factor."""
-        return self.n_outcomes == 2 and min(self.predicted, 1 - self.predicted) < RARE
-
-    @property
-    def too_few(self) -> bool:
-        """Whether no error, or only one above 5 percentage points or above the base rate, would have been found."""
-        base = 100 * min(self.predicted, 1 - self.predicted) if self.n_outcomes == 2 else math.inf
-        return bool(self.errors) and not self.points <= min(TOLERATED_POINTS, base)
-
-    @property
-    def conclusion(self) -> str:
-        """What would have been found, and what not, in words."""
-        return " ".join(self._sentences())
-
-    @property
-    def advice(self) -> str:
-        """How many observations to collect if these are too few, in words; empty if they are not.
-
-        If nothing is found that the number could be derived from, it has 20 expected events of the rarer outcome, or of
-        the most frequent class and of the others.
-        """
-        if not self.too_few:
-            return ""
-        few, rarer = "These data are too few to approve the predictions.", min(self.predicted, 1 - self.predicted)
-        if self.is_rare and math.isfinite(self.factor):
-            # The root of a number of rare events has the same variance whatever their rate is.
-            number = self.n_samples * ((math.sqrt(self.factor) - 1) / (math.sqrt(TOLERATED_FACTOR) - 1)) ** 2
-            return (
-                f"{few} To find true risks of {TOLERATED_FACTOR:g} times the predicted ones, collect {_about(number)}."
-            )
-        if math.isfinite(self.points) and not self.is_rare:
-            number, error = self.n_samples_for(TOLERATED_POINTS), f"errors of {TOLERATED_POINTS:g} percentage points"
-            return f"{few} To find {error}, collect {_about(number)}."
-        number = _EVENTS / rarer if rarer > 0 else math.inf
-        return f"{few} Collect {_about(number)} at least." if math.isfinite(number) else few
-
-    def n_samples_for(self, points: float) -> float:
-        """Return about how many such observations find an error of some points; NaN if none is found now.
-
-        The error that is found is assumed to shrink with the root of their number.
-
-        Parameters
-        ----------
-        points : float
-            Mean error in percentage points.
-
-        Returns
-        -------
-        float
-            The number of observations.
-        """
-        return self.n_samples * (self.points / points) ** 2
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the smallest error of each kind.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row for each kind: ``kind``, ``family``, ``size``, ``points``, ``factor``, ``power``.
-        """
-        import pandas as pd
-
-        names = SmallestError._names()
-        return pd.DataFrame([{name: getattr(error, name) for name in names} for error in self.errors], columns=names)
-
-    @property
-    def _raises_the_rarer(self) -> ErrorKind:
-        return "too low" if self.predicted <= 0.5 else "too high"
-
-    def _sentences(self) -> Iterator[str]:
-        if not self.errors:
-            yield "All predictions are 0 or 1: one observation that contradicts its prediction would have been found."
-            return
-        found, missed = (self._names_of([e for e in self.errors if e.found is wanted]) for wanted in (True, False))
-        often = f"this would have been found in {in_words(self.power)} such data sets; smaller errors may be missed."
-        if self.is_rare and math.isfinite(self.factor):
-            risks = "risks" if self.predicted <= 0.5 else "risks that the event does not happen"
-            yield f"Had the true {risks} been {self.factor:.3g} times the predicted ones, {often}"
-        elif math.isfinite(self.points):
-            which = f"{found}, and wrong" if missed else "wrong"
-            yield f"Had the predictions been {which} by {points_in_words(self.points)} on average, {often}"
-        if not found:
-            yield "These are so few observations that no error, however large, would have been found reliably."
-        elif missed:
-            yield f"That they are {missed} would not have been found reliably, however large the error."
-
-    def _names_of(self, errors: Sequence[SmallestError]) -> str:
-        """Return what predictions with some errors are, as the rest of a sentence; empty without errors."""
-        kinds: list[str] = [error.kind for error in errors]
-        shifts = [error.kind for error in errors if error.family == "shift"]
-        if shifts and self.n_outcomes > 2:
-            kinds = [*kinds[len(shifts) :], f"{' or '.join(shifts)} for the most frequent class"]
-        *first, last = kinds or [""]
-        return f"{', '.join(first)} or {last}" if first else last
-
-    def _describe(self) -> Description:
-        size = f"{counted(self.n_samples)}, {self.n_outcomes} outcomes"
-        remarks = [
-            "size: shift of the logits, slope of the logits, or temperature of the true probabilities. points: mean "
-            "absolute change of the probability, in percentage points. factor: mean of the true probabilities divided "
-            "by that of the predicted ones.",
-            f"Power {percent(self.power)}, level {percent(self.alpha)}; labels simulated from changed predictions and "
-            f"compared with {self.n_resamples} draws from the predictions. No label was used.",
-        ]
-        tables = [_table(self.errors)] if self.errors else []
-        return Description(
-            f"Smallest detectable error ({self.test_statistic.name}, {size})",
-            [*filter(None, [self.conclusion, self.advice])],
-            tables,
-            remarks,
-        )
-
-
-def _table(errors: Sequence[SmallestError]) -> Table:
-    records = [
-        {name: getattr(error, name) for name in SmallestError._names()}
-        | {"shown": f"{error.family} {error.size:.3g}" if error.found else f"none (power {error.power:.2f})"}
-        | {name: f"{getattr(error, name):.3g}" if error.found else "" for name in ("points", "factor")}
-        for error in errors
-    ]
-    columns = {"predictions are": "{kind}", "size": "{shown}", "points": "{points}", "factor": "{factor}"}
-    return Table.of(records, columns, left=("size",))
-
-
-def _about(number: float) -> str:
-    return f"about {round_up(number):,} observations"
-
-
-def points_in_words(points: float) -> str:
-    """Return an error in percentage points, as few digits as it needs."""
-    shown = f"{points:.2g}" if points < 1 else f"{points:.1f}"
-    return f"{shown} percentage point{'' if shown == '1' else 's'}"
-
-
-def in_words(share: float) -> str:
-    """Return a share as "4 of 5", or in per cent."""
-    near = Fraction(share).limit_denominator(_SHARES)
-    return f"{near.numerator} of {near.denominator}" if abs(near - share) < 1e-9 else f"{percent(share)} of"
+_FEWER_WITH_GROUPS = 8, 20  # the more the larger the sample is
+_SOME, _DRAWS_WITH_GROUPS = 2**14, 1999
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,10 +73,12 @@ class Detection:
     seed : numpy.uint64
         Seed of the simulated labels.
     workers : int
-        Threads.
+        Threads; with groups a single one is used.
     n_samples : int or None
         Number of observations, if the sample is a part of them: the amount of an error that is found goes with its
         inverse root.
+    alike : AlikeLabels or None
+        Labels of groups, if observations have any.
     """
 
     statistic: Statistic
@@ -324,6 +88,7 @@ class Detection:
     seed: np.uint64 = field(default_factory=np.uint64)
     workers: int = 1
     n_samples: int | None = None
+    alike: AlikeLabels | None = None
 
     @classmethod
     def of(
@@ -336,22 +101,26 @@ class Detection:
         workers: int = 1,
         rng: SeedLike = 0,
         n_samples: int | None = None,
+        alike: AlikeLabels | None = None,
     ) -> Detection:
         """Return the test of a sample, with draws that are made here."""
         chosen, number = settle(statistic, sample), number_of_draws(n_resamples, USUAL_DRAWS, sample.given.size)
         draws = OutcomeDraws.of(number, rng)
         (null,) = draw_nulls([Question(chosen, LensView(sample))], sample, draws, workers)
-        return cls(chosen, sample, null, alpha, ~draws.seed, workers, n_samples)
+        return cls(chosen, sample, null, alpha, ~draws.seed, workers, n_samples, alike)
 
     @classmethod
     def of_test(cls, test: TestResult, sample: Sample) -> Detection | None:
         """Return a test that has been made of a sample; None where errors cannot be simulated.
 
-        These are groups of observations, other hypotheses than calibration, folds, and samples of so many classes that
-        tables of doubles are not made. The draws of the test are taken if there are enough of them.
+        These are other hypotheses than calibration, folds, and samples of so many classes that tables of doubles are
+        not made. The draws of the test are taken if there are enough of them; those of groups are not only of labels.
         """
-        if sample.group is not None or not test.of_calibration or test.fold_names or sample.is_large:
+        if not test.of_calibration or test.fold_names or sample.is_large:
             return None
+        if sample.group is not None:
+            alike = AlikeLabels.as_observed(sample)
+            return cls.of(test.test_statistic, sample, alpha=test.alpha, n_resamples=_DRAWS_WITH_GROUPS, alike=alike)
         drawn = [part.null_distribution for part in test.components]
         if any(values is None or len(values) < ENOUGH_DRAWS for values in drawn):
             return cls.of(test.test_statistic, sample, alpha=test.alpha)
@@ -374,6 +143,8 @@ class Detection:
 
     def rejections(self, true_prob: Floats, number: int, first: int = 0) -> int:
         """Return how many of some data sets are rejected whose labels have these probabilities."""
+        if self.alike is not None:
+            return self._rejections_of_groups(self.alike, true_prob, number, first)
         moved = replace(self.sample, given_null=true_prob)
 
         def evaluate(draws: Draws) -> Floats:
@@ -383,6 +154,41 @@ class Detection:
         values = OutcomeDraws(self.seed, first, number).map(evaluate, self.workers)
         return int(self._ranked.rejected(values, self.alpha).sum())
 
+    @cached_property
+    def _ranked_alike(self) -> RankedDraws:
+        """Draws of labels that are alike and follow the predictions."""
+        assert self.alike is not None
+        drawn = self.alike.draw(self.sample.expected, _DRAWS_WITH_GROUPS, int(self.seed >> np.uint64(2)))
+        return RankedDraws.of(np.concatenate([self._evaluation.of_labels(labels)[0] for labels in drawn], axis=1))
+
+    @cached_property
+    def _signs(self) -> SignTest:
+        return SignTest(self.statistic, self.sample, self.alpha, int(self.seed))
+
+    def _rejections_of_groups(self, alike: AlikeLabels, true_prob: Floats, number: int, first: int) -> int:
+        """Return how many data sets are rejected by simulated labels and by random signs, as the test with groups."""
+        rejected = 0
+        for labels in alike.draw(true_prob, number, int(self.seed >> np.uint64(1)) + first):
+            values = self._evaluation.of_labels(labels)[0]
+            found = self._ranked.rejected(values, self.alpha)
+            if alike.many is not None:
+                rejected += int((found & self._ranked_alike.rejected(values, self.alpha)).sum())
+                continue
+            for place in np.flatnonzero(found):
+                first += 1  # signs of its own
+                rejected += self._signs.rejects(labels[place], values[:, place], first)
+        return rejected
+
+    @property
+    def _fewer(self) -> int:
+        """By what the numbers of data sets are divided, to save time."""
+        if self.alike is None:
+            return _FEWER if self.sample.given.size > LARGE else 1
+        if self.alike.many is not None:
+            return _FEWER
+        least, most = _FEWER_WITH_GROUPS
+        return int(np.clip(least * self.sample.given.size // _SOME, least, most))
+
     def smallest_amount(self, error: TypicalError, power: float) -> tuple[float, float]:
         """Return the smallest amount of a kind of error that is found, and its power.
 
@@ -390,16 +196,20 @@ class Detection:
         cannot have the error.
         """
         prob = self.sample.expected
-        information = error.information(prob)
+        information = error.information(prob, self.sample.weight)
         if information <= 0:
             return math.nan, math.nan
-        return search_power(
-            lambda amount, *which: self.rejections(error.true_prob(prob, amount), *which),
+        if self.alike is not None and not self._signs.can_reject:
+            return math.inf, 0.0
+        wanted = power if self.alike is None or self.alike.many else self._signs.power(power)
+        found, reached = search_power(
+            lambda amount, *which: self.rejections(error.true_prob(prob, amount, self.sample.weight), *which),
             UNIT / math.sqrt(information),
             error.largest,
-            power,
-            fewer=_FEWER if prob.size > LARGE else 1,
+            wanted,
+            fewer=self._fewer,
         )
+        return found * ((self.alike and self.alike.many) or 1.0), reached
 
     def smallest(self, error: TypicalError, power: float) -> SmallestError | None:
         """Return the smallest error of a kind that is found; None if the predictions cannot have it."""
@@ -414,13 +224,15 @@ class Detection:
                 kind=error.kind, family=error.family, size=math.nan, points=math.nan, factor=math.nan, power=reached
             )
         amount *= math.sqrt(self.sample.n_samples / whole)
-        true_prob, column = error.true_prob(prob, amount), shifted_class(prob)
+        weight = self.sample.weight
+        true_prob, column = error.true_prob(prob, amount, weight), shifted_class(prob, weight)
+        true, predicted = (float(np.average(each[:, column], weights=weight)) for each in (true_prob, prob))
         return SmallestError(
             kind=error.kind,
             family=error.family,
             size=error.size(amount),
-            points=100 * mean_change(prob, true_prob),
-            factor=float(true_prob[:, column].mean() / prob[:, column].mean()),
+            points=100 * mean_change(prob, true_prob, weight),
+            factor=true / predicted,
             power=power,
         )
 
@@ -433,7 +245,7 @@ class Detection:
             errors.append(self.smallest(error, power))
         if progress is not None:
             progress(len(kinds), len(kinds))
-        prob = self.sample.expected
+        prob, weight, alike = self.sample.expected, self.sample.weight, self.alike
         return DetectableError(
             errors=tuple(error for error in errors if error is not None),
             power=power,
@@ -441,8 +253,11 @@ class Detection:
             test_statistic=self.statistic,
             n_samples=self.n_samples or self.sample.n_samples,
             n_outcomes=self.sample.n_outcomes,
-            predicted=float(prob[:, shifted_class(prob)].mean()),
+            predicted=float(np.average(prob[:, shifted_class(prob, weight)], weights=weight)),
             n_resamples=self.null.shape[1],
+            n_groups=self.sample.n_groups,
+            icc=None if alike is None else alike.icc,
+            icc_interval=None if alike is None else alike.interval,
         )
 
 
@@ -452,6 +267,7 @@ def detectable_error(
     *,
     power: float = USUAL_POWER,
     n_samples: int | None = None,
+    icc: float = 0.0,
     **options: Unpack[DetectionOptions],
 ) -> DetectableError:
     r"""Compute the smallest errors that `calibration_test` finds with some probability (no labels needed).
@@ -469,8 +285,10 @@ def detectable_error(
     data sets at about ten amounts, 3,600 of them near the answer, which is the t where the fit reaches ``power``. Data
     that do not reject calibration show no more than that the error is smaller than about this.
 
-    Labels are independent of each other. If those of a group, such as a patient, may be alike, the answer lies between
-    this one and that with the number of groups as ``n_samples``, where all labels of a group are the same.
+    With ``groups`` the test is the one with groups: each data set must be rejected by its own random signs too. Labels
+    of a group are drawn with the intraclass correlation ``icc``, by latent normal variables that share a shock within
+    the group. It cannot be known without labels. The default, 0, is the best case; an answer of `calibration_test`
+    estimates it from its labels. With weights the test is the weighted one, and so are all averages.
 
     Parameters
     ----------
@@ -478,7 +296,12 @@ def detectable_error(
         Probability with which the error is found, larger than ``alpha``.
     n_samples : int, optional
         Number of observations; by default as many as there are predictions. For another number, as many are taken at
-        equal steps from the predictions in their order; those of more observations repeat.
+        equal steps from the predictions in their order; those of more observations repeat. Not with groups or weights.
+    icc : float
+        Intraclass correlation of the labels of a group, from 0 to 1: the mean correlation of the residuals of two of
+        its observations. Groups of m observations are then worth :math:`1 + (m - 1)\,\mathrm{icc}` times fewer (the
+        design effect), if all predictions are equally wrong. Published ones of patients in centres are mostly .01 to
+        .1. Labels with unequal probabilities cannot have any; then they have the largest that they can.
     alpha : float
         Level of the test.
 
@@ -490,10 +313,11 @@ def detectable_error(
     Raises
     ------
     TypeError
-        If ``n_samples``, ``power`` or ``alpha`` is no number.
+        If ``n_samples``, ``icc``, ``power`` or ``alpha`` is no number.
     ValueError
         If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``power`` or ``alpha`` is not strictly
-        between 0 and 1, or ``power`` not larger than ``alpha``; if ``n_samples`` or ``n_resamples`` < 1.
+        between 0 and 1, or ``power`` not larger than ``alpha``; if ``n_samples`` or ``n_resamples`` < 1,
+        or ``n_samples`` is given with groups or weights; if ``icc`` is not between 0 and 1, or given without groups.
 
     See Also
     --------
@@ -519,10 +343,17 @@ def detectable_error(
     """
     power = validate_power(power, options["alpha"])
     prob = validate_prob(y_prob)
+    design = validate_design(options["sample_weight"], options["groups"], len(prob))
     number = len(prob) if n_samples is None else validate_count(n_samples, "n_samples")
+    designed = any(part is not None for part in design.values())
+    refuse_if(designed and number != len(prob), "`n_samples` is for observations without `groups` and `sample_weight`.")
+    icc = validate_number(icc, "icc", 0.0, 1.0)
+    refuse_if(icc and options["groups"] is None, f"`icc` is that of the labels of a group: give `groups`, got {icc:g}.")
     own: dict[str, Any] = {name: options[name] for name in ("alpha", "n_resamples", "workers", "rng")}
+    sample = induce(prob, np.zeros(len(prob), dtype=np.int64), **design) if designed else sample_of(prob, number)
+    alike = None if sample.group is None else AlikeLabels(sample, icc)
     with reporting(options["progress"], "simulating labels") as report:
-        return Detection.of(Omnibus(), sample_of(prob, number), **own).result(power, report)
+        return Detection.of(Omnibus(), sample, alike=alike, **own).result(power, report)
 
 
 def sample_of(prob: Floats, n_samples: int) -> Sample:

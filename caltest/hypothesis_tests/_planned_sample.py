@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike
 from caltest.hypothesis_tests._detectable_error import (
     LARGE,
     UNIT,
-    USUAL_POWER,
     Detection,
-    in_words,
     sample_of,
 )
+from caltest.hypothesis_tests._detectable_error_result import USUAL_POWER, in_words
 from caltest.hypothesis_tests._power_curve import search_power, validate_power
 from caltest.hypothesis_tests._typical_errors import (
     ErrorKind,

@@ -56,27 +56,32 @@ class TypicalError:
         """Return the amount of a shift in logits, a slope or a temperature of this direction."""
         return self.sign * (size if self.family == "shift" else math.log(size))
 
-    def true_prob(self, prob: Floats, amount: float) -> Floats:
+    def true_prob(self, prob: Floats, amount: float, weight: Floats | None = None) -> Floats:
         """Return the true probabilities ``(n_samples, n_outcomes)`` if the predictions are wrong by an amount."""
         size = self.size(amount)
         with np.errstate(divide="ignore"):
             logs = np.log(np.maximum(prob, 0.0))
         if prob.shape[1] == 2:
             logit = np.clip(logs[:, 1] - logs[:, 0], -_LARGEST_LOGIT, _LARGEST_LOGIT)
-            moved = logit + size if self.family == "shift" else _with_slope(logit, prob[:, 1], size)
+            moved = logit + size if self.family == "shift" else _with_slope(logit, prob[:, 1], size, weight)
             return np.where(
                 np.isfinite(logs).all(axis=1, keepdims=True), _expit(np.stack([-moved, moved], axis=1)), prob
             )
         if self.family == "shift":
-            logs[:, shifted_class(prob)] += size
+            logs[:, shifted_class(prob, weight)] += size
         else:
             logs /= size
         logs -= logs.max(axis=1, keepdims=True)
         moved = np.exp(logs, out=logs)
         return moved / moved.sum(axis=1, keepdims=True)
 
-    def information(self, prob: Floats) -> float:
-        """Return Fisher's information about the amount at 0; 0 if the predictions do not change with it."""
+    def information(self, prob: Floats, weight: Floats | None = None) -> float:
+        """Return Fisher's information about the amount at 0; 0 if the predictions do not change with it.
+
+        Weights ``(n_samples,)`` make it that of their effective number of observations, about.
+        """
+        if weight is not None:
+            return self.information(prob) * float(weight.mean() ** 2 / np.square(weight).mean())
         if self.family == "shift":
             share = prob[:, shifted_class(prob)]
             return float((share * (1 - share)).sum())
@@ -115,14 +120,14 @@ def typical_errors(n_outcomes: int) -> tuple[TypicalError, ...]:
     return OF_EVENTS if n_outcomes == 2 else OF_CLASSES
 
 
-def shifted_class(prob: Floats) -> int:
+def shifted_class(prob: Floats, weight: Floats | None = None) -> int:
     """Return the column that a shift concerns: the event of two outcomes, or the most frequent class."""
-    return 1 if prob.shape[1] == 2 else int(prob.mean(axis=0).argmax())
+    return 1 if prob.shape[1] == 2 else int(np.average(prob, axis=0, weights=weight).argmax())
 
 
-def mean_change(prob: Floats, true_prob: Floats) -> float:
+def mean_change(prob: Floats, true_prob: Floats, weight: Floats | None = None) -> float:
     """Return the mean total variation distance; of two outcomes the mean change of the event's probability."""
-    return float(np.abs(true_prob - prob).sum(axis=1).mean() / 2)
+    return float(np.average(np.abs(true_prob - prob).sum(axis=1), weights=weight) / 2)
 
 
 def _expit(logit: Floats) -> Floats:
@@ -132,17 +137,18 @@ def _expit(logit: Floats) -> Floats:
     return found
 
 
-def _with_slope(logit: Floats, event: Floats, slope: float) -> Floats:
+def _with_slope(logit: Floats, event: Floats, slope: float, weight: Floats | None) -> Floats:
     """Return logits times a slope, plus the constant with which the probabilities keep their mean."""
-    scaled, total = slope * logit, float(event.sum())
+    each = np.ones(1) if weight is None else weight
+    scaled, total = slope * logit, float((event * each).sum())
     low, high = -_LARGEST_LOGIT * (1 + slope), _LARGEST_LOGIT * (1 + slope)
     constant = 0.0
     for _ in range(_STEPS):  # Newton's, and bisection where a step leaves the interval
         moved = _expit(scaled + constant)
-        excess = float(moved.sum()) - total
+        excess = float((moved * each).sum()) - total
         low, high = (low, constant) if excess > 0 else (constant, high)
-        curvature = float((moved * (1 - moved)).sum())
-        if abs(excess) <= _ROUNDING * min(total, len(event) - total):
+        curvature = float((moved * (1 - moved) * each).sum())
+        if abs(excess) <= _ROUNDING * min(total, float(((1 - event) * each).sum())):
             break
         step = constant - excess / curvature if curvature > 0 else math.nan
         constant = step if low < step < high else (low + high) / 2

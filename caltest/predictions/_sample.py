@@ -59,6 +59,7 @@ class Sample(AnswersOtherNames):
     weight: Floats | None = None
     group: Integers | None = None
     _derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    _of_predictions: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     _lock: RLock = field(default_factory=RLock, init=False, repr=False)
 
     @property
@@ -137,6 +138,21 @@ class Sample(AnswersOtherNames):
             if key not in self._derived:
                 self._derived[key] = derive(self, *arguments)
             return self._derived[key]
+
+    def of_predictions(self, derive: Callable[..., Derived], *arguments: Any) -> Derived:
+        """Return ``derive(self, *arguments)``, computed once for all labels: it must not depend on them."""
+        key = (derive, *arguments)
+        with self._lock:
+            if key not in self._of_predictions:
+                self._of_predictions[key] = derive(self, *arguments)
+            return self._of_predictions[key]
+
+    def relabelled(self, outcome: NDArray[Any]) -> Sample:
+        """Return the same predictions with other labels; what was computed from the predictions is kept."""
+        sample = replace(self, outcome=outcome)
+        for name in ("_of_predictions", "_lock"):
+            object.__setattr__(sample, name, getattr(self, name))
+        return sample
 
     def bare(self) -> Sample:
         """Return the sample without what was computed from it."""

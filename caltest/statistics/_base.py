@@ -60,7 +60,7 @@ def sum_of_terms(sample: Sample, outcomes: NDArray[Any], terms: Floats) -> Float
 
 def terms_of_groups(sample: Sample, terms: Callable[[Sample], Floats]) -> Floats:
     """Return what the labels of each group add to the sum of a table of terms, ``(n_groups, 1)``; for `Sample.once`."""
-    return sums_of_groups(sample, sample.once(terms)[np.arange(sample.n_samples), sample.outcome])[:, None]
+    return sums_of_groups(sample, sample.of_predictions(terms)[np.arange(sample.n_samples), sample.outcome])[:, None]
 
 
 def counts_events(sample: Sample) -> bool:

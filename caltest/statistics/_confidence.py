@@ -102,7 +102,8 @@ class ConfidenceECE(Statistic):
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the error of signed residuals."""
-        event = _event_of(sample)[1]
+        top, event = _event_of(sample)
+        event = event if top is None else event.relabelled((sample.outcome == top).view(np.uint8))
         cells = cells_of(event, self._partition)
         sums = signed_sums(sample, signs, cells.index, cells.n_cells, of=event, outcomes=slice(1, 2))[..., 0]
         return np.abs(sums).sum(axis=-1) / cells.count.sum()
@@ -121,7 +122,7 @@ def _error(count: Floats, predicted_sum: Floats, events: NDArray[Any]) -> Floats
 
 def _predicted_entries(sample: Sample, partition: EqualWidth) -> EntryCounts:
     """Return the cell of the entry of each predicted class; all other entries share the last cell."""
-    top, confidence = sample.once(_top_sample)
+    top, confidence = sample.of_predictions(_top_sample)
     cells = cells_of(confidence, partition)
     entry = np.full((sample.n_samples, sample.n_outcomes), cells.n_cells, dtype=cell_dtype(cells.n_cells + 1))
     entry[np.arange(sample.n_samples), top] = cells.index
@@ -130,11 +131,11 @@ def _predicted_entries(sample: Sample, partition: EqualWidth) -> EntryCounts:
 
 def _event_of(sample: Sample) -> tuple[NDArray[Any] | None, Sample]:
     """Return the predicted class and the sample of the event that it is right; of two outcomes None and the sample."""
-    return (None, sample) if sample.n_outcomes == 2 else sample.once(_top_sample)
+    return (None, sample) if sample.n_outcomes == 2 else sample.of_predictions(_top_sample)
 
 
 def _top_sample(sample: Sample) -> tuple[NDArray[Any], Sample]:
-    """Return the predicted class of each observation, and the sample of the event that it is right.
+    """Return the predicted class of each observation, and the sample of the event that it is right, without labels.
 
     It is not sorted by the event, unlike other samples of two outcomes: the order of draws is that of ``sample``.
     """
@@ -144,5 +145,5 @@ def _top_sample(sample: Sample) -> tuple[NDArray[Any], Sample]:
         np.column_stack([1.0 - right, right])
         for right in (prob[row, top].astype(np.float64) for prob in (sample.given, sample.given_null))
     )
-    hit = (sample.outcome == top).view(np.uint8)
-    return top.astype(outcome_dtype(sample.n_outcomes)), Sample(given, hit, null, sample.row, sample.weight)
+    unknown = np.zeros(sample.n_samples, dtype=np.uint8)
+    return top.astype(outcome_dtype(sample.n_outcomes)), Sample(given, unknown, null, sample.row, sample.weight)

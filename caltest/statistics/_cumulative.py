@@ -81,7 +81,7 @@ class Cumulative(Statistic):
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution:
         """Return the distribution of the statistic of the Brownian motion that is the limit of the path."""
-        scale = float(np.sqrt(sample.once(_path_variances)[0])) / sample.total_weight
+        scale = float(np.sqrt(sample.of_predictions(_path_variances)[0])) / sample.total_weight
         return BrownianDistribution(self.brownian, scale)
 
 
@@ -232,7 +232,7 @@ class ClasswiseKS(Statistic):
 
     def _largest(self, sample: Sample, excursion: Floats) -> Floats:
         """Return the largest standardised excursion ``(...)`` of the classes ``(..., n_paths)``."""
-        variance = sample.once(_path_variances)
+        variance = sample.of_predictions(_path_variances)
         scale = np.sqrt(np.where(variance > 0, variance, 1.0))
         # Without variance the path stays at 0, unless an outcome of probability 0 happened.
         contradicted = np.where(excursion > 0, np.inf, 0.0)
@@ -242,7 +242,7 @@ class ClasswiseKS(Statistic):
         """Return the limit for two outcomes, whose paths are one; the paths of more classes depend on each other."""
         if sample.n_outcomes > 2:
             return None
-        return BrownianDistribution(EITHER_END, 1.0 if sample.once(_path_variances)[0] > 0 else 0.0)
+        return BrownianDistribution(EITHER_END, 1.0 if sample.of_predictions(_path_variances)[0] > 0 else 0.0)
 
 
 def _excursions(sample: Sample, extremes: Callable[[int], Floats]) -> Floats:
@@ -296,7 +296,7 @@ def _class_summary(sample: Sample) -> LargestExcursion:
     shape, dtype = (sample.n_outcomes, sample.n_samples), outcome_dtype(sample.n_outcomes)
     kind = np.result_type(given, null)
     blocks = PathBlocks.of(paths, *shape, dtype, expected_dtype=kind, usual=usual_labels(sample))
-    return LargestExcursion(blocks, np.sqrt(sample.once(_path_variances)))
+    return LargestExcursion(blocks, np.sqrt(sample.of_predictions(_path_variances)))
 
 
 def _extremes(sample: Sample, outcomes: NDArray[Any], k: int) -> Floats:

@@ -75,10 +75,10 @@ class TemperatureScore(Statistic):
             return sum_of_terms(sample, outcomes, sample.once(_terms))
         if sample.weight is None:
             logarithms = sum_logarithms(flat, sample.given, sample.given_null)
-            return (logarithms - sample.once(_expected_log).sum()).reshape(outcomes.shape[:-1])
+            return (logarithms - sample.of_predictions(_expected_log).sum()).reshape(outcomes.shape[:-1])
         row = np.arange(sample.n_samples)  # the logarithms of what was drawn, instead of a table of all
         chosen = ((sample.given[row, drawn, None], sample.given_null[row, drawn, None]) for drawn in flat)
-        expected_log = sample.once(_expected_log)
+        expected_log = sample.of_predictions(_expected_log)
         return np.array([_terms_of(sample, *some, expected_log).sum() for some in chosen]).reshape(outcomes.shape[:-1])
 
     def summary(self, sample: Sample) -> EntrySums | None:
@@ -156,19 +156,14 @@ class UnderConfidence(TemperatureScore):
 
 def _terms(sample: Sample) -> Floats:
     """Return what each observation adds to U by its outcome, ``(n_samples, n_outcomes)``; -inf if impossible."""
-    return _terms_of(sample, sample.prob, sample.null_prob, sample.once(_expected_log))
+    return _terms_of(sample, sample.prob, sample.null_prob, sample.of_predictions(_expected_log))
 
 
 def _group_terms(sample: Sample) -> Floats:
     """Return what the labels of each group add to U, ``(n_groups, 1)``."""
-    terms = np.empty(sample.n_samples)
-    for start in range(0, sample.n_samples, _BLOCK_VALUES):
-        rows = slice(start, start + _BLOCK_VALUES)
-        given, null = sample.given[rows], sample.given_null[rows]
-        own = np.arange(len(given)), sample.outcome[rows]
-        expected_log = _expected_log_of(given, null)
-        terms[rows] = _terms_of(sample, given[own][:, None], null[own][:, None], expected_log, rows)[:, 0]
-    return sums_of_groups(sample, terms)[:, None]
+    own = np.arange(sample.n_samples), sample.outcome
+    given, null = (prob[own].astype(np.float64)[:, None] for prob in (sample.given, sample.given_null))
+    return sums_of_groups(sample, _terms_of(sample, given, null, sample.of_predictions(_expected_log))[:, 0])[:, None]
 
 
 def _sum_of_terms(sample: Sample) -> EntrySums:
@@ -451,7 +446,7 @@ def _intercept(sample: Sample) -> Floats:
 def _slope_of(sample: Sample, outcomes: NDArray[Any]) -> Floats:
     """Return Z_b ``(...)`` of outcomes ``(..., n_samples)``."""
     flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-    without, added = sample.once(_slope_of_events)
+    without, added = sample.of_predictions(_slope_of_events)
     return without + sum_over_events(flat, added, np.array([0, sample.n_samples])).reshape(outcomes.shape[:-1])
 
 
@@ -476,7 +471,7 @@ def _slope_of_events(sample: Sample) -> tuple[float, Floats]:
 
 def _slope(sample: Sample) -> Floats:
     """Return what each observation adds to Z_b by its outcome, ``(n_samples, 2)``."""
-    _, added = sample.once(_slope_of_events)
+    _, added = sample.of_predictions(_slope_of_events)
     return np.column_stack([-sample.expected[:, 1] * added, sample.expected[:, 0] * added])
 
 

@@ -40,17 +40,22 @@ def test_an_error_that_is_asked_for(risks, run):
 
 
 @pytest.mark.slow
-def test_groups_give_two_numbers(risks, run):
+def test_groups(risks, run):
     path, risk = risks
-    pd.DataFrame({"risk": risk, "patient": np.arange(60) // 3, "died": 0}).to_csv(path, index=False)
-    code, text, _ = run("plan", path, "--groups", "patient")
-    lines = " ".join(text.split())
-    assert code == 0
-    assert "There are 20 groups." in lines
-    whole, few = (caltest.detectable_error(risk, n_samples=n, rng=0).conclusion for n in (60, 20))
-    assert f"If labels of a group are independent of each other: {whole}" in lines
-    assert f"If all labels of a group are the same: {few}" in lines
-    assert lines.endswith("so many groups are needed. The truth lies between the two.")
+    patient = np.arange(60) // 3
+    pd.DataFrame({"risk": risk, "patient": patient, "died": 0}).to_csv(path, index=False)
+    for icc, last in (
+        ("0", "If all labels of a group are the same: so many groups are needed. The truth lies between the two."),
+        ("0.1", "With the intraclass correlation 0.1 up to 1.2 times as many are needed, about"),
+    ):
+        code, text, _ = run("plan", path, "--groups", "patient", "--icc", icc)
+        lines = " ".join(text.split())
+        assert code == 0
+        assert "There are 20 groups." in lines
+        found = caltest.detectable_error(risk, groups=patient, icc=float(icc), rng=0)
+        assert found.conclusion in lines
+        assert "If labels of a group are independent of each other: About" in lines
+        assert last in lines
 
 
 @pytest.mark.slow
@@ -86,6 +91,7 @@ def test_bad_input_is_one_line(risks, run):
         (("--groups", "nope"), f"caltest: error: {path}: there is no column 'nope'; the columns are risk\n"),
         (("--power", "0.01"), "caltest: error: --power must be larger than --alpha 0.05, got 0.01.\n"),
         (("--temperature", "2"), "caltest: error: --temperature is for several classes, got 2 classes.\n"),
+        (("--icc", "2"), "caltest plan: error: argument --icc: must be a number from 0 to 1, got '2'\n"),
         (("--points", "0"), "caltest plan: error: argument --points: must be a positive number, got '0'\n"),
         (
             ("--points", "1", "--slope", "2"),

@@ -163,6 +163,7 @@ EXAMPLES: dict[str, Callable[[Data], Any]] = {
     "caltest.cross_val_calibration": lambda d: ct.cross_val_calibration(
         GaussianNB(), d.x, d.y, cv=d.splits, statistic=ECE, **d.design, **FIXED
     ),
+    "caltest.detectable_error": lambda d: ct.detectable_error(d.p, **d.design, **FIXED),
     "caltest.equivalence_test": call(ct.equivalence_test, margin=0.1, partition=CELLS),
     "caltest.gce_table": call(ct.gce_table, **FIXED),
     "caltest.l2_interval": call(ct.l2_interval, partition=CELLS),
@@ -271,6 +272,7 @@ SLOW = {
     "caltest.calibration_test with folds",
     "caltest.compare_models",
     "caltest.compare_models with folds",
+    "caltest.detectable_error",
     "caltest.equivalence_test",
     "caltest.hypothesis_tests.by_fold",
     "caltest.gce_table",

@@ -12,6 +12,7 @@ from scipy.stats import binom
 
 import caltest
 from benchmarks import detectable, pages
+from caltest.hypothesis_tests._alike_labels import AlikeLabels
 from caltest.hypothesis_tests._detectable_error import Detection, sample_of
 from caltest.hypothesis_tests._typical_errors import OF_EVENTS
 from caltest.predictions._sample import make_sample
@@ -163,14 +164,55 @@ def test_large_samples_of_many_classes_have_no_detectable_error(monkeypatch):
     assert Detection.of_test(test, sample) is None
 
 
-def test_groups_have_no_detectable_error():
-    groups = np.arange(len(RISKS)) // 4
+def test_groups_of_one_and_equal_weights_change_nothing():
+    each = {"groups": np.arange(len(RISKS)), "icc": 0.3, "sample_weight": np.full(len(RISKS), 2.0)}
+    found, plain = (caltest.detectable_error(RISKS, n_resamples=99, rng=0, **more).to_dict() for more in (each, {}))
+    assert found == plain
+
+
+def test_few_groups_find_nothing():
+    groups = np.arange(len(RISKS)) % 3
+    found = caltest.detectable_error(RISKS, groups=groups, n_resamples=99, rng=0)
+    assert found.conclusion == "With 3 groups no p-value below 0.25 is possible: no error would be found."
+    assert found.advice.endswith("Collect data from more groups.")
     test = caltest.calibration_test(draw(RISKS), RISKS, groups=groups, n_resamples=99, rng=0)
-    assert Detection.of_test(test, make_sample(draw(RISKS), RISKS, groups=groups)) is None
-    with pytest.raises(
-        TypeError, match=r"takes no `groups`: predictions do not tell how alike .* `n_samples`, the number"
-    ):
-        caltest.detectable_error(RISKS, groups=groups)
+    assert test.verdict.detectable is None
+    assert test.decision == "undecidable"
+
+
+def test_a_detection_with_groups_needs_both_tests():
+    """Labels that are right are hardly rejected, and those of a large error are, unless all of a group are the same."""
+    sample = make_sample(draw(RISKS), RISKS, groups=np.arange(len(RISKS)) // 20)
+    error, how = OF_EVENTS[0], {"n_resamples": 199, "rng": 0}
+    apart, alike = (Detection.of(Omnibus(), sample, alike=AlikeLabels(sample, icc), **how) for icc in (0, 0.7))
+    prob = sample.expected
+    assert apart.rejections(prob, 30) <= 7
+    assert apart.rejections(error.true_prob(prob, 2.0), 30) == 30
+    assert alike.rejections(error.true_prob(prob, 0.5), 30) < apart.rejections(error.true_prob(prob, 0.5), 30) - 8
+
+
+@pytest.mark.slow
+def test_groups_have_larger_errors_the_more_their_labels_are_alike():
+    """Many groups: the shift grows by the root of the design effect, the slope within groups hardly."""
+    groups = np.arange(len(RISKS)) // 2
+    apart, alike = (caltest.detectable_error(RISKS, groups=groups, icc=icc, n_resamples=999, rng=0) for icc in (0, 0.6))
+    assert (alike.n_groups, alike.icc, alike.icc_interval) == (200, 0.6, None)
+    growth = [large.points / small.points for large, small in zip(alike.errors, apart.errors, strict=True)]
+    assert growth[0] == pytest.approx(math.sqrt(1.6), rel=0.12)
+    assert growth[3] < 1.15
+    assert apart.conclusion.endswith("were taken to have an intraclass correlation of 0. This is the best case.")
+    assert alike.conclusion.endswith("Labels of a group were taken to have an intraclass correlation of 0.6.")
+    assert "data from about" in alike.advice
+
+
+@pytest.mark.slow
+def test_one_group_of_most_observations_finds_less():
+    groups = np.maximum(np.arange(len(RISKS)) - 300, 0)
+    options = {"icc": 0.1, "n_resamples": 999, "rng": 0}
+    huge, equal = (caltest.detectable_error(RISKS, groups=g, **options) for g in (groups, np.arange(len(RISKS)) % 101))
+    assert huge.errors[0].points > 2 * equal.errors[0].points
+    again = caltest.detectable_error(RISKS, groups=groups, workers=2, **options)
+    pd.testing.assert_frame_equal(again.to_frame(), huge.to_frame())
 
 
 def test_advice_says_how_many_observations_to_collect():
@@ -203,6 +245,9 @@ def test_bad_input():
         ({"power": 1}, "`power` must lie strictly between 0 and 1, got 1."),
         ({"n_samples": 0}, "`n_samples` must be an integer >= 1, got 0."),
         ({"n_resamples": 0}, "`n_resamples` must be an integer >= 1, got 0."),
+        ({"icc": 0.1}, "`icc` is that of the labels of a group: give `groups`, got 0.1."),
+        ({"icc": 1.5, "groups": np.arange(len(RISKS)) % 2}, "`icc` must be a finite number from 0 to 1, got 1.5."),
+        ({"n_samples": 9, "groups": np.arange(len(RISKS)) % 2}, "`n_samples` is for observations without `groups`"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             caltest.detectable_error(RISKS, **options)
@@ -218,8 +263,9 @@ def test_no_level_is_reached_by_few_draws():
 def test_the_stored_rates_are_as_promised():
     text = (detectable.ROOT / "docs" / "how-many-observations.md").read_text()
     stored = pages.read((detectable.ROOT / "docs" / "data" / "detectable.csv").read_text())
-    assert set(zip(stored["predictions"], stored["n_samples"], strict=True)) == set(detectable.DESIGNS)
-    assert len(stored) == 4 * len(detectable.DESIGNS)
+    designs = detectable.DESIGNS
+    assert set(zip(stored["predictions"], stored["n_samples"], strict=True)) == set(designs)
+    assert len(stored) == 4 * len(designs)
     assert stored["rate"].between(0.75, 0.85).all(), stored[~stored["rate"].between(0.75, 0.85)]
     made = detectable.rates_table(stored)
     assert text == pages.with_table(text, pages.mark("detectable"), made), "python benchmarks/detectable.py --page"

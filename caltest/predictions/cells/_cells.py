@@ -140,7 +140,7 @@ def cells_of(sample: Sample, partition: Any) -> Cells:
     array([2., 1.])
     """
     validate_partition(partition)
-    return sample.once(Cells.of, partition)
+    return sample.of_predictions(Cells.of, partition)
 
 
 def few_cells_notes(sample: Sample, partition: Any) -> tuple[Note, ...]:

@@ -26,12 +26,10 @@ _DESIGN = {
     "sample_weight": "calibration_test, calibration_error and reliability_curve",
     "groups": "calibration_test, reliability_curve and rejection_curve",
 }
-_ALIKE = "predictions do not tell how alike the labels of a group are. Without it all labels are independent; "
 _OF_FUNCTION = {
-    ("detectable_error", "groups"): f"{_ALIKE}with `n_samples`, the number of groups, those of a group are all the "
-    "same. The answer lies between the two",
-    ("plan_sample_size", "groups"): f"{_ALIKE}if those of a group are all the same, so many groups are needed. The "
-    "answer lies between the two",
+    ("plan_sample_size", "groups"): "predictions do not tell how alike the labels of a group are. Without it all "
+    "labels are independent; if those of a group are all the same, so many groups are needed. The answer lies between "
+    "the two",
 }
 """Why a function does not take weights or groups, where there is something to do about it."""
 

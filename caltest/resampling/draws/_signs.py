@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._draws import draw_outcomes
 from caltest._compiled._signs import LANES, add_signed_terms, follow_signed_paths, pack_signs
-from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import Cells
 from caltest.predictions.cells._order import stable_order
@@ -35,6 +35,7 @@ _BYTES_OF_SUMS = 256  # of an outcome, in some cells
 MANY_GROUPS = 10
 """With fewer groups the p-value from random signs is unreliable."""
 _FEWER = 0.01
+_FEW = 4  # observations for each group and cell from which they are added before they get signs
 
 
 @dataclass(frozen=True)
@@ -124,9 +125,17 @@ def signed_sums(
     """
     group, n_terms = group_of(sample), len(range(of.n_outcomes)[outcomes])
     total = _Signed.of(signs, (n_cells, n_terms))
-    for start in range(0, sample.n_samples, _ROWS):
-        rows = slice(start, start + _ROWS)
-        total.add(group[rows], cell[rows], residuals(of, rows)[:, outcomes])
+    parts = [slice(start, start + _ROWS) for start in range(0, sample.n_samples, _ROWS)]
+    if _FEW * n_groups(sample) * n_cells > sample.n_samples:
+        for rows in parts:
+            total.add(group[rows], cell[rows], residuals(of, rows)[:, outcomes])
+        return total.read()
+    place = group * n_cells + cell
+    sums = np.zeros((n_groups(sample) * n_cells, n_terms))
+    for rows in parts:
+        for k, residual in enumerate(residuals(of, rows)[:, outcomes].T):
+            sums[:, k] += np.bincount(place[rows], residual, len(sums))
+    total.add(*np.divmod(np.arange(len(sums)), n_cells), sums)
     return total.read()
 
 
@@ -147,14 +156,18 @@ def signed_extremes(sample: Sample, signs: NDArray[np.int8], k: int) -> Floats:
 
     Observations are followed in an order of increasing probability of the outcome; the start at 0 counts.
     """
-    order = slice(None) if sample.n_outcomes == 2 else stable_order(sample.given[:, k])  # sorted by the event
-    group, score = group_of(sample)[order], sample.given[order, k]
-    residual = sample.residual(k)[order]
-    is_end = np.append(score[1:] > score[:-1], True)
+    order, is_end = _path(sample, k) if sample.is_large else sample.of_predictions(_path, k)
     words = _words(signs)
     state = np.zeros((len(words), 3, LANES))
-    follow_signed_paths(words, group, residual, is_end, state)
+    follow_signed_paths(words, group_of(sample)[order], sample.residual(k)[order], is_end, state)
     return _replicates(state, len(signs)).T
+
+
+def _path(sample: Sample, k: int) -> tuple[Integers | slice, Booleans]:
+    """Return the order of the predictions of outcome k, and which of them are the last of equal ones."""
+    order = slice(None) if sample.n_outcomes == 2 else stable_order(sample.given[:, k])  # sorted by the event
+    score = sample.given[order, k]
+    return order, np.append(score[1:] > score[:-1], True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,7 +68,7 @@ class PlanOptions(AlphaOption, WorkOptions, total=False):
     """What plans of tests take."""
 
 
-class DetectionOptions(DrawOption, PlanOptions, total=False):
+class DetectionOptions(DesignOptions, DrawOption, PlanOptions, total=False):
     """What tests without labels take."""
 
 

@@ -1,0 +1,179 @@
+r"""Labels that are alike within groups, and whether the test with groups rejects them.
+
+How alike they are is one number, the intraclass correlation: with the residuals :math:`e_i = y_i - p_i` of an event and
+their standard deviations :math:`\sigma_i`, the covariance of two labels of a group is :math:`\mathrm{icc}\,\sigma_i
+\sigma_j` on average (of several classes, summed over them). With labels it is estimated from the sums of the groups,
+
+.. math:: \widehat{\mathrm{icc}} = (R - 1) \frac{\sum_i w_i^2 \sigma_i^2}{\sum_{i \ne j} w_i w_j \sigma_i \sigma_j},
+          \qquad R = \frac{\sum_g (\sum_{i \in g} w_i e_i)^2}{\sum_i w_i^2 \sigma_i^2},
+
+over pairs of the same group. The design effect R is about :math:`\chi^2_\nu / \nu` times its mean, with the effective
+number of groups :math:`\nu`, which gives the interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._arrays import Floats
+from caltest.predictions._lens import outcome_dtype
+from caltest.predictions._sample import Sample
+from caltest.predictions.inputs._parts import effective_number
+from caltest.resampling.draws._group_shocks import Shocks, latent_bounds, latent_correlation
+from caltest.resampling.draws._schemes import Consistency
+from caltest.resampling.draws._signs import AllSigns, SignDraws, group_of, n_groups
+from caltest.resampling.engine._pvalues import rank_pvalues
+from caltest.resampling.engine._statistic import Statistic
+from caltest.results import ConfidenceInterval
+from caltest.results._decision import rejects
+
+_SIGNS, _MORE_SIGNS, _FEW = 199, 999, 20  # of a simulated data set; few groups have few p-values below the level
+_LOST = 0.02  # share of the power that 199 signs have less than 9,999
+_LEVEL = 0.95
+_MANY, _LARGE, _OF_SIGNS = 100, 2**14, 3.5
+
+
+@dataclass(frozen=True, eq=False)
+class AlikeLabels:
+    """Labels of the groups of a sample that have some intraclass correlation.
+
+    Attributes
+    ----------
+    sample : Sample
+        The predictions, with groups; their labels are not used.
+    icc : float
+        Intraclass correlation. Labels with unequal probabilities cannot have any; then they have the largest.
+    interval : ConfidenceInterval or None
+        Its 95 % confidence interval, if it was estimated.
+    """
+
+    sample: Sample
+    icc: float
+    interval: ConfidenceInterval | None = None
+
+    @classmethod
+    def as_observed(cls, sample: Sample) -> AlikeLabels:
+        """Return labels that are as alike as those of the sample are, which follow the predictions on average."""
+        from scipy.stats import chi2
+
+        own, pairs = _variances(sample)
+        residuals = (sample.residual(k) for k in _columns(sample))
+        squares = sum(float(np.square(np.bincount(group_of(sample), one)).sum()) for one in residuals)
+        number = _worth(sample)
+        quantiles = np.array([number / end for end in chi2.ppf([(1 + _LEVEL) / 2, (1 - _LEVEL) / 2], number)])
+        found = np.clip((squares / own * np.append(quantiles, 1.0) - 1) * own / pairs, 0.0, 1.0)
+        low, high, estimate = (float(number) for number in found)
+        return cls(sample, estimate, ConfidenceInterval(low, high))
+
+    @cached_property
+    def many(self) -> float | None:
+        r"""How much larger errors must be for random signs than for draws of labels as alike as these; None if unknown.
+
+        It is known for many groups in large samples, whose smallest errors hardly change the variance of labels. With
+        the sums U_g of G groups, and an error of :math:`\delta` standard deviations, signs vary as
+        :math:`\sum_g U_g^2` does, by a share :math:`\delta^2 / G` more than the sum itself.
+        """
+        number = _worth(self.sample)
+        return 1 + _OF_SIGNS / number if number >= _MANY and self.sample.given.size >= _LARGE else None
+
+    @cached_property
+    def _correlation(self) -> float:
+        """The correlation of the latent normal numbers."""
+        order = np.argsort(group_of(self.sample), kind="stable")
+        number = n_groups(self.sample)
+        return latent_correlation(
+            latent_bounds(self.sample.expected)[order],
+            self.sample.weight_or_ones[order],
+            np.searchsorted(group_of(self.sample)[order], np.arange(number + 1)),
+            np.arange(number),
+            target=self.icc * _variances(self.sample)[1],
+            n_columns=len(_columns(self.sample)),
+        )
+
+    def draw(self, true_prob: Floats, number: int, seed: int) -> Iterator[NDArray[np.unsignedinteger]]:
+        """Yield labels ``(n, n_samples)`` of some data sets whose labels have these probabilities."""
+        bounds, group = latent_bounds(true_prob), group_of(self.sample)
+        shared, apart = (np.float32(math.sqrt(share)) for share in (self._correlation, 1 - self._correlation))
+        for _, shock, noise in Shocks(seed, number, n_groups(self.sample), self.sample.n_samples).blocks():
+            latent = shared * shock[group] + apart * noise
+            labels = np.zeros(latent.shape, dtype=outcome_dtype(self.sample.n_outcomes))
+            for bound in bounds.T:
+                labels += latent >= bound[:, None]
+            yield np.ascontiguousarray(labels.T)
+
+
+@dataclass(frozen=True, eq=False)
+class SignTest:
+    """The test by random signs of groups.
+
+    Attributes
+    ----------
+    statistic : Statistic
+        What is tested, settled for the sample.
+    sample : Sample
+        The predictions, with groups; their labels are not used.
+    alpha : float
+        Level.
+    seed : int
+        Seed of the signs.
+    """
+
+    statistic: Statistic
+    sample: Sample
+    alpha: float
+    seed: int
+
+    @cached_property
+    def _draws(self) -> SignDraws:
+        number = _SIGNS if n_groups(self.sample) >= _FEW else _MORE_SIGNS
+        draws = Consistency().for_sample(self.sample).draws(number, self.seed)
+        assert isinstance(draws, SignDraws)
+        return draws
+
+    def power(self, power: float) -> float:
+        """Return the power with these signs of a test that has some power with as many signs as usual."""
+        return power * (1 - _LOST) if self._draws.n_resamples == _SIGNS else power
+
+    @cached_property
+    def can_reject(self) -> bool:
+        """Whether a two-sided statistic can have a p-value of at most the level, however large an error is."""
+        return bool(rejects(2 / (self._draws.n_resamples + 1), self.alpha))
+
+    def rejects(self, labels: NDArray[np.unsignedinteger], values: Floats, number: int) -> bool:
+        """Return whether labels ``(n_samples,)`` with components ``(n_components,)`` are rejected.
+
+        The ``number`` of the data set decides which signs are drawn for it.
+        """
+        draws = self._draws
+        if not isinstance(draws, AllSigns):
+            draws = replace(draws, first=number * draws.n_resamples)
+        sample = self.sample.relabelled(labels)
+        signs = draws.signs(sample)
+        null = np.stack([part.evaluate_signs(sample, signs) for part in self.statistic.components])  # type: ignore[misc]
+        return bool(rejects(rank_pvalues(sample, values, null)[1][0], self.alpha))
+
+
+def _worth(sample: Sample) -> float:
+    """Return how many groups of equal weight the groups are worth."""
+    return effective_number(np.bincount(group_of(sample), sample.weight_or_ones).astype(np.float64, copy=False))
+
+
+def _columns(sample: Sample) -> range:
+    """Return the outcomes whose residuals count: one of two, because the other ones are the same but for the sign."""
+    return range(1 if sample.n_outcomes == 2 else sample.n_outcomes)
+
+
+def _variances(sample: Sample) -> tuple[float, float]:
+    """Return the sum of the variances of weighted labels, and that of the products of pairs of a group."""
+    own = total = 0.0
+    for k in _columns(sample):
+        deviation = sample.weight_or_ones * np.sqrt(sample.expected[:, k] * (1 - sample.expected[:, k]))
+        own += float(np.square(deviation).sum())
+        total += float(np.square(np.bincount(group_of(sample), deviation)).sum())
+    return own, total - own
