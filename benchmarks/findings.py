@@ -1,7 +1,7 @@
 """What is named after a rejection: how often anything, and how often something wrong.
 
 ``python benchmarks/findings.py`` writes ``docs/data/findings.csv`` and the tables of ``docs/reading-a-p-value.md``, in
-about half an hour on one core. ``--page`` writes the tables from the data that is there, ``--data-sets`` sets how many
+about ten minutes on one core. ``--page`` writes the tables from the data that is there, ``--data-sets`` sets how many
 data sets are drawn in each setting.
 """
 
