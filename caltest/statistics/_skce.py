@@ -347,6 +347,6 @@ class MMCE(Statistic):
     def _norm(self, sample: Sample, chosen: NDArray[Any], step: Floats, offset: Floats) -> Floats:
         """Return the error of residuals ``offset``, plus ``step`` where chosen, for ``chosen (..., n_samples)``."""
         gap = np.diff(sample.event, prepend=-np.inf) / self.bandwidth
-        flat = np.atleast_2d(chosen).reshape(-1, sample.n_samples)
+        flat = np.ascontiguousarray(chosen, dtype=np.uint8).reshape(-1, sample.n_samples)
         forms = laplace_forms(flat, step, offset, np.exp(-gap), -np.expm1(-2 * gap))
         return (np.sqrt(forms) / sample.total_weight).reshape(chosen.shape[:-1])

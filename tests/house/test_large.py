@@ -73,17 +73,21 @@ def test_the_same_answers(request):
 
 
 @pytest.mark.usefixtures("everything_is_large")
-def test_certain_predictions_and_calibration_functions():
+@pytest.mark.parametrize(
+    "statistic", [caltest.ECE(caltest.EqualWidth(2)), pytest.param(caltest.Omnibus(), marks=pytest.mark.slow)], ids=repr
+)
+def test_certain_predictions_and_calibration_functions(statistic):
     """One-hot predictions of which one is wrong, and a null hypothesis of double precision."""
+    options = {"statistic": statistic, "n_resamples": 99, "rng": 0}
     y_prob = np.eye(4, dtype=np.float32)[np.arange(40) % 4]
-    right = caltest.calibration_test(np.arange(40) % 4, y_prob, n_resamples=99, rng=0)
+    right = caltest.calibration_test(np.arange(40) % 4, y_prob, **options)
     assert right.pvalue == 1
-    wrong = caltest.calibration_test(np.arange(40) % 4 * (np.arange(40) > 1), y_prob, n_resamples=99, rng=0)
+    wrong = caltest.calibration_test(np.arange(40) % 4 * (np.arange(40) > 1), y_prob, **options)
     assert (wrong.pvalue, wrong.impossible_samples) == (0.01, 1)
     y_true, y_prob = PROBLEMS["several classes"]
     null = caltest.Consistency(calibration_function=lambda prob: 0.9 * prob + 0.1 / prob.shape[1])
-    one = caltest.calibration_test(y_true, y_prob, resampling=null, n_resamples=99, rng=0)
-    other = caltest.calibration_test(y_true, y_prob.astype(np.float64), resampling=null, n_resamples=99, rng=0)
+    one = caltest.calibration_test(y_true, y_prob, resampling=null, **options)
+    other = caltest.calibration_test(y_true, y_prob.astype(np.float64), resampling=null, **options)
     assert one.pvalue == other.pvalue
     assert one.statistic == pytest.approx(other.statistic, rel=1e-11)
 

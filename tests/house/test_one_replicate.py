@@ -45,7 +45,7 @@ def test_counts_and_sums_of_one_replicate(n):
     for n_outcomes in (2, 3, 7):
         label = rng.integers(n_outcomes, size=(1, n)).astype(np.uint8)
         event = (label > 0).astype(np.uint8)
-        assert_same(count_outcomes, label, rng.integers(4, size=(n, 1)), n_outcomes, 4 * n_outcomes)
+        assert_same(count_outcomes, label, rng.integers(4, size=(n, 1)).astype(np.uint16), n_outcomes, 4 * n_outcomes)
         assert_same(count_events, event, start)
         assert_same(count_outcomes, label, rng.integers(5, size=(n, n_outcomes)).astype(np.uint16), n_outcomes, 5)
         for cells in (start, np.array([0, n])):

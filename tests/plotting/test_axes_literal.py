@@ -31,11 +31,13 @@ def models(function, **options):
     }
 
 
-LENS = {"lens": caltest.ClassWise(0)}
+LENS = {"lens": caltest.ClassWise(0), "n_resamples": 19, "rng": 0}
 PICTURES = {
     "reliability": lambda: plotting.plot_reliability(three(caltest.reliability_curve, **LENS)),
-    "reliability of models": lambda: plotting.plot_reliability(models(caltest.reliability_curve)),
-    "simplex": lambda: plotting.plot_simplex(three(caltest.simplex_diagram)),
+    "reliability of models": lambda: plotting.plot_reliability(
+        models(caltest.reliability_curve, n_resamples=19, rng=0)
+    ),
+    "simplex": lambda: plotting.plot_simplex(three(caltest.simplex_diagram, n_resamples=99, rng=0)),
     "smooth": lambda: plotting.plot_smooth_reliability(three(caltest.estimation.smooth_reliability_curve, **LENS)),
     "isotonic": lambda: plotting.plot_isotonic_curve(three(caltest.estimation.isotonic_curve, **LENS)),
     "band": lambda: plotting.plot_calibration_band(three(caltest.estimation.calibration_band, **LENS)),

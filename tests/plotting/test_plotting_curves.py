@@ -115,7 +115,7 @@ def test_shift(problem):
 @pytest.mark.parametrize("band", ["consistency", "confidence"])
 def test_isotonic(problem, style, band):
     y_true, models = problem
-    curve = ct.isotonic_curve(y_true, models["net"], band=band, n_resamples=99, rng=0)
+    curve = ct.isotonic_curve(y_true, models["net"], band=band, n_resamples=19, rng=0)
     ax = new_axes()
     assert curve.plot(ax, style=style) is ax
     base = curve.score if style == "deviation" else 0

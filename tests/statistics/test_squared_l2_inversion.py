@@ -242,9 +242,10 @@ def test_several_classes_predicted_with_certainty_show_nothing_of_their_dependen
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("miss", [0.0, 1e-9])
-def test_certain_predictions_with_weights_and_groups_have_an_interval(n_classes, miss):
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 8), marks=pytest.mark.slow)], ids=repr)
+def test_certain_predictions_with_weights_and_groups_have_an_interval(n_classes, miss, seeds):
     """Residuals of simulated labels are 0, their sums of squares only by rounding, above or below 0."""
-    for seed in range(8):
+    for seed in seeds:
         y_true, prob, design, weight = certain(seed, n_classes, miss)
         ends = ct.l2_interval(y_true, prob, sample_weight=weight, **design).confidence_interval
         assert ends.low == 0

@@ -40,7 +40,7 @@ class Rows(NamedTuple):
     ) -> Rows:
         """Return rows of entries ``(n_rows, n_entries)``; by default all of them count."""
         # Bits of floats increase, as none is negative: + 0.0 makes 0 of -0. Of a value below 2 the upper two are 0.
-        keys = np.add(values, 0.0, dtype=np.float64).view(np.int64)
+        keys = np.add(values, 0.0, dtype=np.float64, order="C").view(np.int64)
         keys <<= 1
         keys |= happened
         first = np.zeros(len(keys), dtype=np.int64)

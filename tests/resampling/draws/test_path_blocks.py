@@ -61,6 +61,7 @@ def draw(prob, n_replicates, rng):
     return drawn.sum(axis=2).astype(outcome_dtype(prob.shape[1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [3, 15, 16, 33])
 def test_equals_plain_numpy(n_classes):
     rng = np.random.default_rng(n_classes)
@@ -126,7 +127,7 @@ PREDICTIONS = {
 
 @pytest.mark.parametrize(
     ("single", "most_classes"),
-    [pytest.param(False, 300, marks=pytest.mark.slow), (True, 33), pytest.param(True, 300, marks=pytest.mark.slow)],
+    [(False, 33), *(pytest.param(single, 300, marks=pytest.mark.slow) for single in (False, True))],
 )
 @pytest.mark.parametrize("kind", PREDICTIONS)
 def test_classwise_ks_of_many_replicates(kind, single, most_classes, monkeypatch):
