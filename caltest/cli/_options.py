@@ -305,6 +305,14 @@ def columns_of(data: PredictionFile) -> str:
     return f"Labels and their probability columns: {shortened(pairs)}{found}."
 
 
+def guessed_or_named(data: PredictionFile, options: argparse.Namespace) -> str:
+    """Return in sentences which columns were guessed or named."""
+    named = {"Folds": options.folds, "Groups": options.groups, "Weights": options.sample_weight}
+    read = [f"Labels: column {data.label}{' (guessed)' if data.label_guessed else ''}."]
+    read += [f"{what}: column {column}." for what, column in named.items() if column]
+    return " ".join([*read, *([columns_of(data)] if "guessed" in data.matched_by else [])])
+
+
 def facts_of(data: PredictionFile) -> dict[str, Any]:
     """Return what JSON says about a file."""
     return {

@@ -19,9 +19,9 @@ from caltest.cli._options import (
     add_draws,
     add_file_options,
     add_option,
-    columns_of,
     computing,
     facts_of,
+    guessed_or_named,
     lens_for,
     parse_count,
     problem_of,
@@ -123,8 +123,6 @@ def _run(options: argparse.Namespace) -> int:
         **common,
     )
     row = study.rows[1]
-    lenses = None if lens is None and statistics is None else [row.test.lens]
-    table = calibration_table(data.y_true, data.y_prob, lenses=lenses, statistic=options.statistic, **common)
     labels = list(range(data.n_classes)) if data.classes is None else list(data.classes)
     held_out = study.predict(row.recalibrator)
     file = RecalibratedFile(options.output, options)
@@ -135,7 +133,11 @@ def _run(options: argparse.Namespace) -> int:
     fitted.save(outputs["--map"])
 
     apply = ["caltest", "apply", shlex.quote(str(outputs["--map"])), "FILE", "-o", "OUT", *typed_to_apply(options)]
-    found = study.before_after(row.recalibrator).tested(table.verdict)
+    found = study.before_after(row.recalibrator)
+    if data.folds is None:  # otherwise the predictions of each fold are those of another model
+        lenses = None if lens is None and statistics is None else [row.test.lens]
+        table = calibration_table(data.y_true, data.y_prob, lenses=lenses, statistic=options.statistic, **common)
+        found = found.tested(table.verdict)
     words = partial(about_file, data=data, source=_name_of(options.file), path=options.file, typed=[])
     found = replace(
         found,
@@ -147,7 +149,7 @@ def _run(options: argparse.Namespace) -> int:
     from caltest.plotting._recalibration import save_before_after
 
     save_before_after(study, found, outputs["--plot"])
-    remarks = [_about_map(options.method, fitted), f"Labels: column {data.label}. {columns_of(data)}"]
+    remarks = [_about_map(options.method, fitted), guessed_or_named(data, options)]
     text = f"{found}\n\n{wrapped([*remarks, 'More: --details (every number of the study).'])}"
     shown = {"verdict": found.verdict.to_dict(), "method": " ".join(repr(fitted.chosen).split())}
     show(

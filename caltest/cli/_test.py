@@ -24,6 +24,7 @@ from caltest.cli._options import (
     computing,
     facts_of,
     given_option,
+    guessed_or_named,
     lens_for,
     parse_count,
     problem_of,
@@ -217,16 +218,12 @@ def _first_screen(verdict: Verdict, data: PredictionFile, options: argparse.Name
     """Return the answer on one screen, and what was guessed or named."""
     from caltest.results._description import join
 
-    named = {"folds": options.folds, "groups": options.groups, "weights": options.sample_weight}
-    read = [f"Labels: column {data.label}{' (guessed)' if data.label_guessed else ''}."]
-    read += [f"{what.capitalize()}: column {column}." for what, column in named.items() if column]
-    read += [columns_of(data)] if "guessed" in data.matched_by else []
     more = ["--details (every lens and statistic)"]
     if data.folds is None:
         more += [] if options.plot else ["--plot FILE"]
         path = verdict.subject.path if verdict.subject else ""
         more += [f"`caltest report {path} -o report.html`"] if path else []
-    return f"{verdict}\n\n{wrapped([' '.join(read), f'More: {join(more)}.'])}"
+    return f"{verdict}\n\n{wrapped([guessed_or_named(data, options), f'More: {join(more)}.'])}"
 
 
 def _as_text(

@@ -47,7 +47,6 @@ _MOST = 2**16  # predictions of a state for which labels are simulated
 _EXACT = 0.005 - 1e-12  # round numbers from here to the complement are edges of the narrow cells of a state
 _TINY = 1e-300
 _IF_CALIBRATED = "1 if calibrated"
-_CHANCE = 1.645  # standard deviations of the l2 error that chance exceeds in 5 % of data sets
 
 
 _NO_TOTALS = Number(
@@ -449,12 +448,11 @@ def _difference(predicted: float, observed: float, ratio: ConfidenceInterval) ->
 def typical_error(size: L2Interval) -> Number:
     """Return the root of the squared l2 error, in percentage points."""
     low, high = (100 * end for end in size.root_interval)
-    chance = 100 * math.sqrt(_CHANCE * size.null_std)
     shown = f"{100 * size.root:.1f} points ({low:.1f} to {high:.1f})" if low > 0 else f"up to {high:.1f} points"
     return Number(
         name="typical error",
         estimate=100 * size.root,
         interval=ConfidenceInterval(low, high),
         shown=shown,
-        meaning=f"0 if calibrated; chance alone shows up to {chance:.1f}",
+        meaning=f"0 if calibrated; chance alone shows up to {100 * size.chance:.1f}",
     )

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation import reliability_curve
-from caltest.plotting._axes import BAR, DASHED, LINE, draw_forest, in_one_look, literal, require, save_drawn, several
+from caltest.plotting._axes import LINE, draw_forest, in_one_look, literal, require, save_drawn, several
 from caltest.plotting._reliability import plot_reliability
 from caltest.recalibration import RecalibrationStudy
+from caltest.recalibration.study._study_entries import BEFORE
 from caltest.results import BeforeAfter
 from caltest.results._decision import rejects
 from caltest.results._description import percent
@@ -21,27 +22,29 @@ from caltest.results._description import percent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_CAPTION = 130
+_CAPTION = 130  # characters of a line
+_NAME_WIDTH, _TITLE_WIDTH = 34, 52
 
 
 @in_one_look
 def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = None) -> NDArray[Any]:
-    r"""Plot a recalibration study as three forest plots: noise, miscalibration, and change by each method.
+    r"""Plot a recalibration study as two forest plots: the error before and after each method, and the average score.
 
-    Left, the first error of each model before and after each method, over the tick of its noise floor; middle, the l2
-    error with its interval; both filled where calibration is rejected by the adjusted p-value. Right, the squared l2
-    error before minus after, with its interval, filled where the method makes it better or worse.
+    Left, the typical error in percentage points, the root of the debiased squared l2 error, with its interval, over
+    the tick of what chance alone shows in 95 % of data sets; filled where calibration is rejected, by the adjusted
+    p-value. Right, the average log score of held-out observations; filled where a method makes the error larger or
+    smaller, by its adjusted p-value. Infinite scores are left out.
 
     Parameters
     ----------
     study : RecalibrationStudy
         From `caltest.recalibration_study`.
-    axes : sequence of three matplotlib.axes.Axes, optional
+    axes : sequence of two matplotlib.axes.Axes, optional
         Where to draw; those of a new figure by default.
 
     Returns
     -------
-    array of three matplotlib.axes.Axes
+    array of two matplotlib.axes.Axes
         What was drawn into.
 
     Raises
@@ -49,7 +52,7 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
     TypeError
         If ``study`` is not a `RecalibrationStudy`.
     ValueError
-        If there are not three axes.
+        If there are not two axes.
 
     Examples
     --------
@@ -61,42 +64,37 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
     >>> study = caltest.recalibration_study(y_true, models, methods, folds=2, n_resamples=199, rng=0)
     >>> axes = caltest.plotting.plot_recalibration(study)
     >>> [ax.get_xlabel() for ax in axes]
-    ['average error in cells', 'l2 error (debiased)', 'squared l2 error, before - after']
+    ['typical error (percentage points)', 'average log score (smaller is better)']
     """
     require(study, RecalibrationStudy, "study", "recalibration_study")
     rows = study.rows
     names = [row.recalibrator if len(study.models) == 1 else f"{row.model}, {row.recalibrator}" for row in rows]
-    size = 8.0 + 0.08 * max(map(len, names)), 1.8 + 0.32 * max(len(rows), 3)
-    panels = several(axes, (1, 3), size)
-    plain, l2, change = panels.flat
-    rejected, unnamed = [bool(rejects(row.pvalue_adjusted, study.alpha)) for row in rows], [""] * len(rows)
-    errors = np.array([row.mean_error(0) for row in rows])
-    tick: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 13, "markeredgewidth": 3, "color": BAR}
-    plain.plot(errors[:, 1], range(len(rows)), **tick)
-    quantity = rows[0].folds[0].errors[0].test_statistic.words
-    draw_forest(plain, errors[:, 0], rejected, names, xlabel=quantity, title="error and noise floor (tick)")
+    names = [fill(name, _NAME_WIDTH) for name in names]
+    lines = max(name.count("\n") + 1 for name in names)
+    widest = max(len(line) for name in names for line in name.split("\n"))
+    panels = several(axes, (1, 2), (6.4 + 0.08 * widest, 1.8 + max(len(rows), 3) * (0.16 + 0.16 * lines)))
+    error, score = panels.flat
+    sizes = [row.miscalibration for row in rows]
+    tick: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 13, "markeredgewidth": 2, "color": LINE}
+    error.plot([100 * size.chance for size in sizes], range(len(rows)), **tick)
     draw_forest(
-        l2,
-        [row.miscalibration.root for row in rows],
-        rejected,
-        unnamed,
-        intervals=[row.miscalibration.root_interval for row in rows],
-        xlabel="l2 error (debiased)",
-        title=f"{percent(1 - study.alpha)} intervals",
+        error,
+        [100 * size.root for size in sizes],
+        [bool(rejects(row.pvalue_adjusted, study.alpha)) for row in rows],
+        names,
+        intervals=100 * np.array([size.root_interval for size in sizes]),
+        xlabel="typical error (percentage points)",
+        title=f"{percent(1 - study.alpha)} intervals; tick: chance alone",
     )
-    none = (np.nan, np.nan)
+    error.set_xlim(left=-0.02 * error.get_xlim()[1])
     draw_forest(
-        change,
-        [np.nan if row.change is None else row.change.difference for row in rows],
+        score,
+        [row.log_score if np.isfinite(row.log_score) else np.nan for row in rows],
         [row.better is not None for row in rows],
-        unnamed,
-        intervals=[none if row.change is None else row.change.confidence_interval for row in rows],
-        xlabel="squared l2 error, before - after",
-        title="change: to the right is better",
+        [""] * len(rows),
+        xlabel="average log score (smaller is better)",
+        title="filled: the error changes",
     )
-    change.axvline(0, color=LINE, zorder=0, **DASHED)
-    for ax in (plain, l2):
-        ax.set_xlim(left=0.0)
     return panels
 
 
@@ -144,15 +142,18 @@ def plot_before_after(
     >>> study = caltest.recalibration_study(y_true, models, [TemperatureScaling()], folds=2, n_resamples=199, rng=0)
     >>> before, after = caltest.plotting.plot_before_after(study, "TemperatureScaling()")
     >>> before.get_title(), after.get_title()
-    ('before', 'after TemperatureScaling()')
+    ('before', 'after temperature scaling (T = 5.04 to 5.2)')
     """
     require(study, RecalibrationStudy, "study", "recalibration_study")
     panels = several(axes, (1, 2), (11.0, 5.4))
     rows = np.concatenate(study.held_out)
-    for ax, name in zip(panels.flat, ("before", recalibrator), strict=True):
+    weight, group = (None if values is None else values[rows] for values in study.design.values())
+    titles = "before", f"after {study.row(recalibrator, model).fitted}"
+    for ax, name, title in zip(panels.flat, (BEFORE, recalibrator), titles, strict=True):
         prob = study.predict(name, model)[rows]
-        plot_reliability(reliability_curve(study.y_true[rows], prob), ax, style="classical")
-        ax.set_title(literal(name if name == "before" else f"after {name}"))
+        curve = reliability_curve(study.y_true[rows], prob, sample_weight=weight, groups=group)
+        plot_reliability(curve, ax, style="classical")
+        ax.set_title(literal(fill(title, _TITLE_WIDTH)))
     return panels
 
 

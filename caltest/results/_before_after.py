@@ -178,7 +178,8 @@ class BeforeAfter(Result):
     @property
     def table(self) -> Table:
         """The numbers of both verdicts side by side."""
-        before, after = ({row.name: row for row in one.numbers if row.meaning} for one in (self.before, self.after))
+        shown = self.before, (self.before if self.unchanged else self.after)
+        before, after = ({row.name: row for row in one.numbers if row.meaning} for one in shown)
         none = Number(name="", estimate=0.0, shown="-")
         rows: list[Sequence[str]] = [
             (name, before.get(name, none).shown, after.get(name, none).shown, after.get(name, none).meaning)
@@ -188,6 +189,8 @@ class BeforeAfter(Result):
             ("accuracy", *(f"{100 * share:.1f} %" for share in self.accuracy), ""),
             ("average log score", *(f"{score:.4f}" for score in self.log_score), "smaller is better"),
         ]
+        if self.unchanged:
+            return Table(("", "", ""), [(name, value, meaning) for name, value, _, meaning in rows], left=("",))
         return Table(("", "before", "after", ""), rows, left=("", "before", "after"))
 
     @property
@@ -205,7 +208,9 @@ class BeforeAfter(Result):
 
     @property
     def explained(self) -> str:
-        """What the numbers are about."""
+        """What the numbers are about; empty if the predictions stay as they are."""
+        if self.unchanged:
+            return ""
         if self.n_folds == 1:
             return (
                 f"Numbers are those of {counted(self.n_samples, ',')} to which the map was not fitted: {self.fitted}."
@@ -216,8 +221,13 @@ class BeforeAfter(Result):
         )
 
     def _describe(self) -> Description:
-        advice = [*filter(None, [self.after.in_brackets]), *self.places, f"What to do: {self.advice}"]
+        advice = [
+            *filter(None, [(self.before if self.unchanged else self.after).in_brackets]),
+            *self.places,
+            f"What to do: {self.advice}",
+        ]
+        remarks = [*filter(None, [self.explained])]
         notes = [note for note in self.after.cautions if not note.about]
         return Description(
-            self.before.head, self.sentences, numbers=self.table, advice=advice, remarks=[self.explained], notes=notes
+            self.before.head, self.sentences, numbers=self.table, advice=advice, remarks=remarks, notes=notes
         )

@@ -255,7 +255,7 @@ def test_three_sites_are_too_few_groups_for_folds(given, tmp_path, run):
     frame.assign(site=np.arange(len(frame)) % 3).to_csv(given, index=False)
     code, _, err = run("repair", given, "-o", tmp_path / "out.csv", "--groups", "site", *METHOD)
     assert code == 2
-    assert "--n-folds needs 4 groups or more, two in each of two folds, but there are 3." in err
+    assert "--n-folds needs 4 groups or more, two in each of two folds, got 3." in err
 
 
 def test_the_methods_are_those_of_the_room():

@@ -30,6 +30,7 @@ _SPARSE, _SPARSE_SHARE = 10, 0.05  # cells of fewer observations are sparse; a l
 _ROUNDING = 1e-9  # of an effective number of observations
 _FEWEST_SAMPLES = 200  # of the simulations of coverage
 _UNUSUALLY_LOW = 0.01
+_CHANCE = 1.645  # standard deviations of the estimate that chance exceeds in 5 % of data sets
 _CERTIFY = (
     f" To show that the error is small with fewer than {CERTIFYING_GROUPS} groups, take equivalence_test, which allows "
     "that all labels of a group are equal."
@@ -105,6 +106,11 @@ class L2Interval(Result):
     def root_interval(self) -> ConfidenceInterval:
         """Interval for the l2 error, the root of the squared one."""
         return ConfidenceInterval(*map(math.sqrt, self.confidence_interval))
+
+    @property
+    def chance(self) -> float:
+        """Estimates of the root up to here occur in 95 % of data sets if the model is calibrated."""
+        return math.sqrt(_CHANCE * self.null_std)
 
     @property
     def root_text(self) -> str:

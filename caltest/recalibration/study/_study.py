@@ -233,7 +233,7 @@ def recalibration_study(
         alpha=alpha,
         n_resamples=n_resamples,
         notes=(*few, *of_groups, *_study_notes(rows, cautions, len(parts))),
-        _design=design,
+        design=design,
     )
 
 
@@ -402,7 +402,7 @@ def _drawn(
     """Return a random fold of each observation, all of nearly the same number of observations or of groups."""
     n_units = n_samples if group is None else int(group.max()) + 1
     what = "observations" if group is None else "groups"
-    refuse_if(n_units < 4, f"`folds` needs 4 {what} or more, two in each of two folds, but there are {n_units}.")
+    refuse_if(n_units < 4, f"`folds` needs 4 {what} or more, two in each of two folds, got {n_units}.")
     if n_folds > n_units // 2:
         refuse(
             f"`folds` must be at most half of the {n_units} {what}, so that every fold holds several, got {n_folds}."

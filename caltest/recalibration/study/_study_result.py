@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -55,6 +55,8 @@ class RecalibrationStudy(Judged, Result):
         Level of the decisions; 1 minus that of the intervals.
     n_resamples : int
         Number of draws of each test.
+    design : dict
+        Weight and group of each observation, or None.
     notes : tuple of Note
         Cautions.
     """
@@ -70,12 +72,12 @@ class RecalibrationStudy(Judged, Result):
     lens_name: str
     alpha: float
     n_resamples: int
+    design: Mapping[str, Any]
     notes: tuple[Note, ...] = ()
-    _design: Mapping[str, Any] = field(default_factory=dict)  # weight and group of each observation
 
     plot = Picture("plot_recalibration")
     _derived: ClassVar[tuple[str, ...]] = ("n_samples", "pvalue", "rejected", "decision", "conclusion")
-    _left_out: ClassVar[frozenset[str]] = frozenset({"held_out", "y_true", "y_prob"})
+    _left_out: ClassVar[frozenset[str]] = frozenset({"held_out", "y_true", "y_prob", "design"})
 
     def __iter__(self) -> Iterator[RepairedModel]:
         return iter(self.rows)
@@ -207,7 +209,7 @@ class RecalibrationStudy(Judged, Result):
     def _verdict_of(self, row: RepairedModel) -> Verdict:
         """Return what is wrong with the held-out predictions of all folds together, decided by the p-value of a row."""
         rows = np.sort(np.concatenate(self.held_out))
-        design = {name: None if values is None else values[rows] for name, values in self._design.items()}
+        design = {name: None if values is None else values[rows] for name, values in self.design.items()}
         prob = self.predict(row.recalibrator, row.model)[rows]
         sample = induce(prob, self.y_true[rows], lens=self.lens, **design)
         return row.verdict_of(sample, self.lens, self.classes)
