@@ -142,7 +142,7 @@ def plot_before_after(
     >>> study = caltest.recalibration_study(y_true, models, [TemperatureScaling()], folds=2, n_resamples=199, rng=0)
     >>> before, after = caltest.plotting.plot_before_after(study, "TemperatureScaling()")
     >>> before.get_title(), after.get_title()
-    ('before', 'after temperature scaling (T = 5.04 to 5.2)')
+    ('before', 'after temperature scaling (T = 7.35 to 7.76)')
     """
     require(study, RecalibrationStudy, "study", "recalibration_study")
     panels = several(axes, (1, 2), (11.0, 5.4))

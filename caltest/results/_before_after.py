@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from caltest.results._base import Result
 from caltest.results._decision import DecisionWord
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table
 from caltest.results._finding import Number
 from caltest.results._verdict import FEWEST_TO_MEND, Verdict
 
@@ -176,58 +175,54 @@ class BeforeAfter(Result):
         return "It is not shown that recalibration makes these predictions better."
 
     @property
+    def _verdicts(self) -> dict[str, Verdict]:
+        """The verdicts that differ, by what they are called."""
+        return {"before": self.before} if self.unchanged else {"before": self.before, "after": self.after}
+
+    @property
     def table(self) -> Table:
-        """The numbers of both verdicts side by side."""
-        shown = self.before, (self.before if self.unchanged else self.after)
-        before, after = ({row.name: row for row in one.numbers if row.meaning} for one in shown)
+        """The numbers of both verdicts side by side; of one column if the predictions stay as they are."""
+        columns = self._verdicts
+        numbers = [{row.name: row for row in one.numbers if row.meaning} for one in columns.values()]
         none = Number(name="", estimate=0.0, shown="-")
-        rows: list[Sequence[str]] = [
-            (name, before.get(name, none).shown, after.get(name, none).shown, after.get(name, none).meaning)
-            for name in dict.fromkeys([*before, *after])
+        rows = [
+            (name, *(known.get(name, none).shown for known in numbers), numbers[-1].get(name, none).meaning)
+            for name in dict.fromkeys(name for known in numbers for name in known)
         ]
-        rows += [
-            ("accuracy", *(f"{100 * share:.1f} %" for share in self.accuracy), ""),
-            ("average log score", *(f"{score:.4f}" for score in self.log_score), "smaller is better"),
-        ]
-        if self.unchanged:
-            return Table(("", "", ""), [(name, value, meaning) for name, value, _, meaning in rows], left=("",))
-        return Table(("", "before", "after", ""), rows, left=("", "before", "after"))
+        shares, scores = self.accuracy[: len(columns)], self.log_score[: len(columns)]
+        rows.append(("accuracy", *(f"{100 * share:.1f} %" for share in shares), ""))
+        rows.append(("average log score", *(f"{score:.4f}" for score in scores), "smaller is better"))
+        return Table(("", *columns, ""), rows, left=("", *columns))
 
     @property
     def places(self) -> list[str]:
         """The range of predictions that is wrong most, before and after, where the sentences do not have it already."""
-        shown = {"before": self.before} if self.unchanged else {"before": self.before, "after": self.after}
-        named = {when: verdict.where for when, verdict in shown.items() if verdict.where not in verdict.findings[:1]}
+        named = {when: one.where for when, one in self._verdicts.items() if one.where not in one.findings[:1]}
         return [f"Worst {when}: {where.place}." for when, where in named.items() if where is not None]
 
     @property
     def sentences(self) -> list[str]:
         """Whether recalibration helps, and what is wrong before and after."""
-        before, after = (" ".join(verdict.sentences(brief=True)) for verdict in (self.before, self.after))
-        return [self.headline, f"Before: {before}", *([] if self.unchanged else [f"After: {after}"])]
+        said = {when: " ".join(one.sentences(brief=True)) for when, one in self._verdicts.items()}
+        return [self.headline, *(f"{when.capitalize()}: {words}" for when, words in said.items())]
 
     @property
-    def explained(self) -> str:
-        """What the numbers are about; empty if the predictions stay as they are."""
+    def explained(self) -> list[str]:
+        """What the numbers are about."""
         if self.unchanged:
-            return ""
-        if self.n_folds == 1:
-            return (
-                f"Numbers are those of {counted(self.n_samples, ',')} to which the map was not fitted: {self.fitted}."
-            )
-        return (
-            f"Numbers after recalibration are those of {self.n_folds} maps together, each on the observations of the "
-            f"fold to which it was not fitted; the p-values of the folds are combined. Fitted: {self.fitted}."
-        )
+            return []
+        which = "observations to which the map was not fitted"
+        if self.n_folds > 1:
+            which = f"{self.n_folds} maps together, each on the observations of the fold to which it was not fitted"
+        return [f"Numbers after recalibration are those of {which}. Fitted: {self.fitted}."]
 
     def _describe(self) -> Description:
-        advice = [
-            *filter(None, [(self.before if self.unchanged else self.after).in_brackets]),
-            *self.places,
-            f"What to do: {self.advice}",
-        ]
-        remarks = [*filter(None, [self.explained])]
-        notes = [note for note in self.after.cautions if not note.about]
+        *_, last = self._verdicts.values()
         return Description(
-            self.before.head, self.sentences, numbers=self.table, advice=advice, remarks=remarks, notes=notes
+            self.before.head,
+            self.sentences,
+            numbers=self.table,
+            advice=[*filter(None, [last.in_brackets]), *self.places, f"What to do: {self.advice}"],
+            remarks=self.explained,
+            notes=[note for note in last.cautions if not note.about],
         )

@@ -16,19 +16,20 @@ def study():
 
 
 def test_forest(study):
-    plain, l2, change = study.plot()
-    assert [label.get_text() for label in plain.get_yticklabels()] == ["before", "temperature", "vector"]
-    ends = np.array([path.vertices[:, 0] for path in l2.collections[0].get_paths()])
-    np.testing.assert_allclose(ends, [row.miscalibration.root_interval for row in study])
-    assert np.isnan(change.collections[0].get_paths()[0].vertices[:, 0]).all(), "nothing changes before"
-    with pytest.raises(ValueError, match="3 axes"):
-        caltest.plotting.plot_recalibration(study, [plain])
+    error, score = study.plot()
+    assert [label.get_text() for label in error.get_yticklabels()] == ["before", "temperature", "vector"]
+    ends = np.array([path.vertices[:, 0] for path in error.collections[0].get_paths()])
+    np.testing.assert_allclose(ends, [[100 * end for end in row.miscalibration.root_interval] for row in study])
+    places = np.concatenate([line.get_xdata() for line in score.lines])
+    assert sorted(places) == sorted(row.log_score for row in study)
+    with pytest.raises(ValueError, match="2 axes"):
+        caltest.plotting.plot_recalibration(study, [error])
     with pytest.raises(TypeError, match="RecalibrationStudy"):
         caltest.plotting.plot_recalibration(1)
 
 
 def test_before_and_after(study):
     before, after = caltest.plotting.plot_before_after(study, "vector", model="net")
-    assert (before.get_title(), after.get_title()) == ("before", "after vector")
+    assert (before.get_title(), after.get_title()) == ("before", "after vector scaling")
     with pytest.raises(KeyError):
         caltest.plotting.plot_before_after(study, "x")

@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from caltest.comparison._difference import DifferenceResult
 from caltest.comparison._judged import ComparedModel, mean_of_folds
-from caltest.hypothesis_tests._evidence import Evidence
+from caltest.estimation.event._event_cells import EventCells
+from caltest.estimation.event._slope import Slope
+from caltest.hypothesis_tests._evidence import EventEvidence, Evidence
+from caltest.hypothesis_tests._findings import level_of_each
+from caltest.predictions._arrays import Integers
 from caltest.predictions._lens import LensLike
-from caltest.predictions._sample import Sample
+from caltest.predictions._sample import Sample, induce
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import Result
@@ -24,6 +29,42 @@ from caltest.results._plain import to_plain
 from caltest.results._verdict import Verdict
 
 BEFORE, UNCHANGED = "before", "no change"
+
+
+@dataclass(frozen=True, eq=False)
+class _EvidenceOfMaps(EventEvidence):
+    """What is known of the predictions by several maps, each of the observations of a fold.
+
+    Attributes
+    ----------
+    folds : sequence of arrays of int
+        The observations of each fold.
+    """
+
+    folds: Sequence[Integers] = ()
+
+    def slope(self, alpha: float) -> Slope:
+        """Return the calibration slope within folds."""
+        return Slope.of(self._within, level_of_each(alpha))
+
+    @cached_property
+    def _within(self) -> EventCells:
+        """The predictions in cells, after the logits of each fold were shifted until it is right on average.
+
+        Where a fold has more events, the others, to which its map was fitted, have fewer: between folds predictions and
+        events vary against each other, and predictions that hardly differ would have a slope far below 1.
+        """
+        sample = self.sample
+        assert sample is not None
+        event = sample.event.copy()
+        for rows in self.folds:
+            inside = np.flatnonzero(np.isin(sample.row, rows))
+            cells = EventCells.of(sample.take(inside))
+            if 0 < cells.observed < cells.size:
+                odds = math.exp(cells.intercept())
+                event[inside] *= odds / (1 + (odds - 1) * event[inside])
+        prob = np.column_stack([1 - event, event])
+        return EventCells.of(induce(prob, sample.outcome, weight=sample.weight, group=sample.group))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -94,9 +135,13 @@ class RepairedModel(ComparedModel):
             where=" or fewer in each fold",
         )
 
-    def verdict_of(self, sample: Sample, lens: LensLike, classes: Sequence[Any] | None) -> Verdict:
+    def verdict_of(
+        self, sample: Sample, lens: LensLike, classes: Sequence[Any] | None, folds: Sequence[Integers]
+    ) -> Verdict:
         """Return what is wrong with the held-out observations of all folds together, decided by `pvalue`."""
         evidence = Evidence.of(sample, lens, classes)
+        if self.maps and isinstance(evidence, EventEvidence):
+            evidence = _EvidenceOfMaps(sample, lens, classes, folds=folds)
         test = replace(self.test, pvalue=self.pvalue, alpha=self.alpha, _evidence=evidence)
         known = rejects(self.smallest_possible_pvalue, self.alpha)
         return replace(
@@ -105,7 +150,7 @@ class RepairedModel(ComparedModel):
             hypothesis=Verdict.hypothesis,
             proof=Verdict.proof,
             p=equate_pvalue(self.pvalue, name="combined p"),
-            bound=True,
+            n_folds=len(self.folds) if len(self.folds) > 1 else 0,
             details=(),
             undecidable="" if known else self.undecidable,
             **evidence.sizes_of(test, evidence.interval),

@@ -212,7 +212,8 @@ class RecalibrationStudy(Judged, Result):
         design = {name: None if values is None else values[rows] for name, values in self.design.items()}
         prob = self.predict(row.recalibrator, row.model)[rows]
         sample = induce(prob, self.y_true[rows], lens=self.lens, **design)
-        return row.verdict_of(sample, self.lens, self.classes)
+        folds = [np.searchsorted(rows, np.sort(held)) for held in self.held_out]
+        return row.verdict_of(sample, self.lens, self.classes, folds)
 
     def _is_clearly_gained(self, row: RepairedModel) -> bool:
         """Return whether the log score falls by more than two standard errors."""
