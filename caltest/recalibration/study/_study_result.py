@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation.scores._score_decomposition import log_of
+from caltest.hypothesis_tests._evidence import typical_error
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.recalibration.study._study_entries import BEFORE, UNCHANGED, RepairedModel, RepairedPair
@@ -330,14 +331,13 @@ class RecalibrationStudy(Judged, Result):
                 f"P-values: {rule}, Holm-adjusted over all models and methods; no test pools observations of different "
                 f"folds. Tests of calibration in a fold: {describe(first.folds[0].tests[0].test_statistic)}, "
                 f"{first.folds[0].tests[0].origin}.",
-                f"Intervals: means of intervals of the folds, each at the level {percent(1 - self.alpha / n_folds)}. "
-                "Changes: squared l2 error before minus after, positive where the method makes it smaller (asymptotic, "
-                "conservative near calibration). Intervals are about the mean of the folds, p-values about the fold "
-                "that differs most.",
+                f"Intervals: means of intervals of the folds, each at the level {percent(1 - self.alpha / n_folds)}, "
+                "about the mean of the folds; p-values are about the fold that differs most. A change is one of the "
+                "squared l2 error (asymptotic, conservative near calibration); `to_frame()` has its size.",
                 "Scores: of the whole prediction. MCB is what isotonic recalibration of the confidence gains in the "
                 "Brier score, DSC what that gains on the base rate.",
                 "Noise floor: the average of an error if the model is calibrated. An error minus its noise floor does "
-                "not estimate the miscalibration; the l2 error does.",
+                "not estimate the miscalibration; the typical error does.",
                 *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in first.folds[0].tests[0].conditions),
             ],
             self.notes,
@@ -349,36 +349,18 @@ class RecalibrationStudy(Judged, Result):
         evidence = [
             (
                 row.recalibrator,
-                row.miscalibration.root_text,
+                typical_error(row.miscalibration).shown,
                 *(f"{value:.4f}" for value in row.mean_error(0)),
                 show_pvalue(row.pvalue_adjusted),
-            )
-            for row in rows
-        ]
-        changes = [
-            (
-                row.recalibrator,
-                f"{row.change.difference:.2g} ({row.change.confidence_interval.low:.2g} to "
-                f"{row.change.confidence_interval.high:.2g})",
-                show_pvalue(row.change_adjusted),
+                "" if row.change is None else show_pvalue(row.change_adjusted),
                 {True: "better", False: "worse", None: ""}[row.better],
             )
             for row in rows
-            if row.change is not None
         ]
-        scores = [
-            (
-                row.recalibrator,
-                *(
-                    f"{row.scores[part]:z.4f}"
-                    for part in ("accuracy", "log", "brier", "brier_miscalibration", "brier_discrimination")
-                ),
-                row.found,
-            )
-            for row in rows
-        ]
+        parts = "accuracy", "log", "brier", "brier_miscalibration", "brier_discrimination"
+        scores = [(row.recalibrator, *(f"{row.scores[part]:z.4f}" for part in parts), row.found) for row in rows]
+        head = (model, f"typical error ({level} interval)", name, "noise floor", "adjusted p", "change: adjusted p", "")
         return [
-            Table((model, f"l2 error ({level} interval)", name, "noise floor", "adjusted p"), evidence),
-            Table(("before - after", f"change ({level} interval)", "adjusted p", "after"), changes, left=("after",)),
+            Table(head, evidence, left=("",)),
             Table((model, "accuracy", "log", "Brier", "MCB", "DSC", "fitted"), scores, left=("fitted",)),
         ]
