@@ -1,5 +1,7 @@
 """The equivalence test: its p-value and smallest margin agree, its level at the margin, its power, its words."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -129,15 +131,10 @@ def test_few_observations_certify_nothing():
 
 
 def test_bad_arguments():
-    for margin, kind in [
-        (0, ValueError),
-        (-0.1, ValueError),
-        (np.inf, ValueError),
-        ("small", TypeError),
-        (True, TypeError),
-    ]:
+    margins = [(0, ValueError), (-0.1, ValueError), (np.inf, ValueError), ("small", TypeError), (True, TypeError)]
+    for function, (margin, kind) in product((ct.equivalence_test, ct.tolerance_test), margins):
         with pytest.raises(kind, match="`margin` must be a positive, finite number, got"):
-            ct.equivalence_test([0, 1], [0.5, 0.5], margin)
+            function([0, 1], [0.5, 0.5], margin)
     with pytest.raises(
         ValueError, match=r"`margin` must be below the greatest possible error, .* got 5; is it in percent"
     ):
