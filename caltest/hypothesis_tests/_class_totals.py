@@ -15,6 +15,7 @@ from caltest.predictions._arrays import Floats, Integers
 from caltest.resampling.distributions._poisson_binomial import Events
 from caltest.resampling.engine._pvalues import correct_pvalues
 
+_TIES = 1 - 1e-12
 _BLOCK_VALUES = 2**16  # in the cache
 _N_SUMS = 6
 
@@ -94,3 +95,50 @@ class ClassTotals:
         ends = EventCount(cells).interval((1 - level) / 2 / len(self.count))
         low, high = (float(cells.count @ cells.prob(end, 1.0)) / self.n_samples for end in ends)
         return low, high
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnTotals(ClassTotals):
+    r"""Numbers of observations of each class, of which draws were made while observations were added to a state.
+
+    The score of a class is :math:`|n_k - E_k| / s_k`, with its expected number :math:`E_k` and the mean square
+    :math:`s_k^2` of this difference over the draws and the data. The p-value of a class is the share of them whose
+    largest score of all classes is at least as large (single-step max), which is exact at every sample size.
+
+    Attributes
+    ----------
+    drawn : array of shape (n_resamples, n_classes)
+        Drawn numbers of observations of each class.
+    expected : array of shape (n_classes,)
+        Sums of the predictions.
+    """
+
+    drawn: Integers
+    expected: Floats
+
+    @cached_property
+    def predicted(self) -> Floats:
+        """Average prediction of each class."""
+        return self.expected / self.n_samples
+
+    @cached_property
+    def _differences(self) -> Floats:
+        return np.vstack([self.count, self.drawn]) - self.expected
+
+    @cached_property
+    def _std(self) -> Floats:
+        return np.sqrt(np.square(self._differences).mean(axis=0))
+
+    @cached_property
+    def pvalue(self) -> Floats:
+        """P-values of the classes, adjusted for their number."""
+        scores = np.abs(self._differences) / np.maximum(self._std, np.finfo(np.float64).tiny)
+        return (scores.max(axis=1, keepdims=True) >= _TIES * scores[0]).mean(axis=0)
+
+    def interval(self, k: int, level: float) -> tuple[float, float]:
+        """Return approximate confidence limits of the average probability of a class, from the normal distribution."""
+        from scipy.special import ndtri
+
+        half = ndtri(1 - (1 - level) / 2 / len(self.count)) * self._std[k] / self.n_samples
+        share = float(self.observed[k])
+        return max(share - half, 0.0), min(share + half, 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from typing import Any
@@ -20,7 +20,7 @@ from caltest.hypothesis_tests._detectable_error import Detection, sample_of
 from caltest.hypothesis_tests._findings import NamedError, findings_of_classes, findings_of_event, level_of_each
 from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike, lens_name, subject_of
-from caltest.predictions._lenses import Confidence
+from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._view import LensView
 from caltest.resampling.draws._schemes import Consistency
@@ -53,7 +53,7 @@ _NO_TOTALS = Number(
     name="class totals", estimate=math.nan, shown="-", meaning="not known: this state holds the confidence alone"
 )
 _NO_SIZE = Number(
-    name="typical error", estimate=math.nan, shown="-", meaning="not computed for a state of so many observations"
+    name="typical error", estimate=math.nan, shown="-", meaning="not computed from the sums of this state"
 )
 
 
@@ -340,11 +340,21 @@ class EventEvidence(Evidence):
 
 @dataclass(frozen=True, eq=False)
 class ClassesEvidence(Evidence):
-    """What is known of predicted probabilities of several classes."""
+    """What is known of predicted probabilities of several classes.
+
+    Attributes
+    ----------
+    of_state : callable or None
+        Returns what is known of the confidence, and the totals of the classes, of a stream that has no sample.
+    """
+
+    of_state: Callable[[], tuple[EventEvidence, ClassTotals]] | None = None
 
     @cached_property
     def confidence(self) -> EventEvidence:
         """What is known of the event that the predicted class is right."""
+        if self.of_state is not None:
+            return self.of_state()[0]
         assert self.sample is not None
         sample = self.sample
         design: dict[str, Any] = {"weight": sample.weight, "group": sample.group}
@@ -374,13 +384,16 @@ class ClassesEvidence(Evidence):
         """Return what is wrong: the confidence, and the totals of classes."""
         large, totals = self.confidence.in_the_large(test.alpha), self.totals
         found = findings_of_classes(self.cells, large, totals, gate_pvalue=self.gate(test), alpha=test.alpha)
-        names = range(test.n_outcomes) if self.classes is None else self.classes
+        classes = self.classes if isinstance(self.lens, Canonical) else None
+        names = range(test.n_outcomes) if classes is None else classes
         subjects = (Subject() if error.kind == "totals" else OF_CONFIDENCE for error in found)
         return tuple(map(partial(finding_of, alpha=test.alpha, names=[f"{name}" for name in names]), found, subjects))
 
     @cached_property
     def totals(self) -> ClassTotals | None:
         """The numbers of observations of the classes; None if observations have groups or weights."""
+        if self.of_state is not None:
+            return self.of_state()[1]
         sample = self.sample
         assert sample is not None
         if sample.weight is not None or sample.group is not None:

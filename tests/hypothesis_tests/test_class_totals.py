@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
-from caltest.hypothesis_tests._class_totals import ClassTotals
+from caltest.hypothesis_tests._class_totals import ClassTotals, DrawnTotals
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.engine._pvalues import correct_pvalues
 
@@ -51,3 +52,37 @@ def test_blocks_change_nothing(monkeypatch):
     np.testing.assert_allclose(
         ClassTotals.of(prob.astype(np.float32), np.arange(101) % 5).pvalue, whole.pvalue, rtol=1e-4
     )
+
+
+def test_drawn_totals_are_those_of_the_distribution():
+    """P-values of draws agree with those of the computed distribution within their Monte Carlo error."""
+    rng = np.random.default_rng(0)
+    prob = rng.dirichlet([0.3, 0.3, 0.05], 800)
+    drawn = np.array([np.bincount(draw(prob, rng), minlength=3) for _ in range(999)])
+    outcome = draw(prob * [1.0, 0.88, 1.0] / (prob @ [1.0, 0.88, 1.0])[:, None], rng)
+    known = ClassTotals.of(prob, outcome)
+    found = DrawnTotals(known.count, (), drawn, prob.sum(axis=0))
+    np.testing.assert_allclose(found.predicted, known.predicted, rtol=1e-9)
+    np.testing.assert_array_equal(found.observed, known.observed)
+    assert 0.001 <= found.pvalue.min() <= known.pvalue.min() + 4 * np.sqrt(0.05 / 999)
+    for k in range(3):
+        np.testing.assert_allclose(found.interval(k, 0.95), known.interval(k, 0.95), atol=0.01)
+    order = np.array([2, 0, 1])
+    permuted = DrawnTotals(known.count[order], (), drawn[:, order], prob.sum(axis=0)[order])
+    np.testing.assert_array_equal(permuted.pvalue, found.pvalue[order])
+
+
+@pytest.mark.slow
+def test_the_level_of_drawn_totals():
+    """Any class is named in at most 5 % of calibrated data sets, here with few draws and a rare class."""
+    rng, rejected = np.random.default_rng(1), 0
+    prob = rng.dirichlet([1.0, 0.5, 0.01], 60)
+    for _ in range(1000):
+        count, *drawn = (np.bincount(draw(prob, rng), minlength=3) for _ in range(40))
+        rejected += DrawnTotals(count, (), np.array(drawn), prob.sum(axis=0)).pvalue.min() <= 0.05
+    assert 10 < rejected <= binom.ppf(1 - 3e-5, 1000, 0.05)
+
+
+def draw(prob, rng):
+    """Labels with these probabilities."""
+    return (rng.random((len(prob), 1)) > prob.cumsum(axis=1)[:, :-1]).sum(axis=1)

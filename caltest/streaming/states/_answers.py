@@ -14,9 +14,11 @@ from caltest.estimation import ReliabilityCurve
 from caltest.estimation.curves._bars import exact_deviations, smallest_pvalues
 from caltest.estimation.errors._cell_tests import EXACT
 from caltest.estimation.uncertainty._prediction_distribution import prediction_density
-from caltest.hypothesis_tests._evidence import EventEvidence
+from caltest.hypothesis_tests._class_totals import DrawnTotals
+from caltest.hypothesis_tests._evidence import ClassesEvidence, EventEvidence, Evidence
 from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import Lens, lens_name, lens_short_name
+from caltest.predictions._lenses import Confidence
 from caltest.predictions._sample import induce
 from caltest.predictions.cells._partitions import EqualWidth, Partition
 from caltest.predictions.inputs._refusals import refuse
@@ -104,9 +106,7 @@ class Answers(ABC):
             "smallest_possible_pvalue": 1 / values.shape[1],
         }
 
-    def report(
-        self, statistic: Statistic, found: dict[str, Any], alpha: float, evidence: EventEvidence | None = None
-    ) -> TestResult:
+    def report(self, statistic: Statistic, found: dict[str, Any], alpha: float, evidence: Evidence) -> TestResult:
         """Return the result of a test whose value, p-value and null distribution were found."""
         null = Consistency()
         return TestResult(
@@ -144,7 +144,7 @@ class TwoOutcomes(Answers):
             found = self._simulated(parts, observed, n_draws, source)
         else:
             found = self._computed(chosen, float(observed[0, 0]), exact)
-        return self.report(chosen, found, alpha, self._evidence(chosen))
+        return self.report(chosen, found, alpha, self.evidence(self._without_impossible(chosen)))
 
     def curve(self, partition: Partition | None, level: float, *, simultaneous: bool) -> ReliabilityCurve:
         """Return the curve with exact consistency bars and p-values of the cells."""
@@ -214,15 +214,14 @@ class TwoOutcomes(Answers):
         )
         return self.ranked(parts, np.concatenate([observed, *drawn], axis=1), origin)
 
-    def _evidence(self, statistic: Statistic) -> EventEvidence:
+    def evidence(self, without: dict[str, Impossible]) -> EventEvidence:
         """What is known of the predictions: those of a micro-cell with the same outcome are replaced by two."""
         micro, parts = self.sums.micro, ("count", "first", "second", "third")
         nodes = [
             Nodes.of(replace(micro, **{name: getattr(micro, name) * (np.arange(2) == outcome) for name in parts}))
             for outcome in (0, 1)
         ]
-        without = self._without_impossible(statistic)
-        known: dict[str, Any] = {"streamed": True, "_known": {} if without is None else {str(statistic): without}}
+        known: dict[str, Any] = {"streamed": True, "_known": without}
         if micro.n_samples <= _MOST_SAMPLES:
             whole = [one.whole for one in nodes]
             prob = np.concatenate([np.repeat(one.prob, one.weight.astype(np.int64)) for one in whole])
@@ -232,21 +231,22 @@ class TwoOutcomes(Answers):
         events = np.where(np.arange(len(prob)) < len(nodes[0].prob), 0.0, weight)
         return EventEvidence(None, self.lens, counts=(prob, weight, events), **known)
 
-    def _without_impossible(self, statistic: Statistic) -> Impossible | None:
-        """Return which labels were impossible, with the p-value of the others; None where all are possible."""
+    def _without_impossible(self, statistic: Statistic) -> dict[str, Impossible]:
+        """Return which labels were impossible, with the p-value of the others; nothing where all are possible."""
         micro = self.sums.micro
         if not micro.n_impossible:
-            return None
+            return {}
         possible = micro.count.copy()
         possible[0, 1] = possible[-1, 0] = 0
         rest = replace(self, sums=replace(self.sums, micro=replace(micro, count=possible)))
         inside = micro.nodes.prob[(micro.nodes.prob > 0) & (micro.nodes.prob < 1)]
-        return Impossible(
+        found = Impossible(
             int(micro.count[0, 1]),
             int(micro.count[-1, 0]),
             rest.test(statistic, alpha=0.05, n_resamples=None, rng=0).pvalue if possible.any() else math.nan,
             float(inside.min()) if inside.size else math.nan,
         )
+        return {str(statistic): found}
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +272,17 @@ class ManyOutcomes(Answers):
             f"{self.sums.redrawn.n_resamples} Monte Carlo draws of the outcomes of every observation, made when it was "
             "added, predictions fixed (valid at every sample size)"
         )
-        return self.report(chosen, self.ranked((chosen,), self.values((chosen,), chosen), origin), alpha)
+        found = self.ranked((chosen,), self.values((chosen,), chosen), origin)
+        impossible = self.sums.n_impossible
+        known: dict[str, Any] = {"_known": {str(chosen): Impossible(impossible)} if impossible else {}}
+        evidence = ClassesEvidence(None, self.lens, streamed=True, of_state=self._found, **known)
+        return self.report(chosen, found, alpha, evidence)
+
+    def _found(self) -> tuple[EventEvidence, DrawnTotals]:
+        """Return what is known of the confidence, and the totals of the outcomes."""
+        count, *drawn = self.sums.outcomes.sum(axis=1).astype(np.int64)
+        totals = DrawnTotals(count, (), np.array(drawn), self.sums.predicted.sum(axis=0))
+        return TwoOutcomes(self.sums.confidence, Confidence()).evidence({}), totals
 
     def curve(self, partition: Partition | None, level: float, *, simultaneous: bool) -> Never:
         """Raise ValueError: a curve has two outcomes."""

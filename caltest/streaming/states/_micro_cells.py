@@ -206,7 +206,7 @@ class Nodes(Events):
         n = sums.count.sum(axis=1)
         used = np.flatnonzero(n)
         size = n[used].astype(np.float64)
-        mean, second, third = (part.sum(axis=1)[used] / size for part in (sums.first, sums.second, sums.third))
+        mean, second, third = (part[used].sum(axis=1) / size for part in (sums.first, sums.second, sums.third))
         variance = second - mean**2
         two = (variance > _EQUAL) & (size > 1)
         variance = np.where(two, variance, 1.0)

@@ -55,7 +55,7 @@ def is_low(part: NDArray[Any], bits: int) -> bool:
     return bool((part >= 0).all() and (part < 2**bits).all())
 
 
-VERSION = 2
+VERSION = 3
 
 
 class Declared(NamedTuple):

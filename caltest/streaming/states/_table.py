@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from caltest._compiled._micro_cells import add_redrawn, add_rows, carry, fill_losses
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import Lens
+from caltest.predictions._lenses import Confidence
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if
 from caltest.results._plain import read_json
 from caltest.streaming.states._answers import ManyOutcomes, TwoOutcomes
-from caltest.streaming.states._micro_cells import MicroCells, Sums
+from caltest.streaming.states._micro_cells import USUAL, MicroCells, Sums
 from caltest.streaming.states._redrawn_cells import MOST_COUNTS, RedrawnCells
 from caltest.streaming.states._state_file import Declared, is_counts, is_increasing, is_low, require, require_room
 from caltest.streaming.states._values import OutcomeSums, Streamed
@@ -104,7 +105,7 @@ class Rows:
 
 
 class OutcomeTable:
-    """Sums over the occupied cells as integers; see `add_redrawn` for their units.
+    """Sums over the occupied cells as integers, see `add_redrawn` for their units, and the confidence in micro-cells.
 
     Parameters
     ----------
@@ -123,6 +124,7 @@ class OutcomeTable:
         self._sums = {name: np.zeros((0, *shape), dtype=np.int64) for name, shape in shapes.items()}
         self._logs = np.zeros((2, n + 1), dtype=np.int64)
         self._n_impossible = 0
+        self._confidence = MicroTable(MicroCells.of(USUAL))
         self.rows = Rows()
         self.n_samples = 0
 
@@ -148,6 +150,8 @@ class OutcomeTable:
             parts = (self._sums[name] for name in _PARTS)
             y = np.ascontiguousarray(outcome[rows], dtype=np.int64)
             self._n_impossible += add_redrawn(p, y, cell, order, *drawn, *parts, self._logs)
+            top = p.argmax(axis=1)
+            self._confidence.add(p[np.arange(len(p)), top], top == y, source, None)
         self.rows.add(source, first, first + n_rows)
         self.n_samples += n_rows
 
@@ -162,25 +166,31 @@ class OutcomeTable:
             self._sums[name][to] += other._sums[name][: len(to)]
         self._logs += other._logs
         self._n_impossible += other._n_impossible
+        self._confidence.merge(other._confidence)
         self.n_samples += other.n_samples
         self._settle()
         self.rows.merge(other.rows)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the sums by name, cells in the order of their labels."""
+        confidence = {f"confidence_{name}": array for name, array in self._confidence.arrays().items()}
+        return self._arrays() | confidence | self.rows.arrays()
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the sums over the cells by name."""
         self._settle()
         label = np.array(sorted(self._place), dtype=np.int64)
         order = [self._place[one] for one in label.tolist()]
         parts = {name: self._sums[name][order] for name in _PARTS}
-        impossible = np.array([self._n_impossible])
-        return {"label": label, **parts, "logs": self._logs, "impossible": impossible, **self.rows.arrays()}
+        return parts | {"label": label, "logs": self._logs, "impossible": np.array([self._n_impossible])}
 
     def declared(self) -> dict[str, Declared]:
         """Return what the arrays of a table of these cells, draws and outcomes can be."""
         found = {name: Declared((None, *part.shape[1:]), most=self._most_cells) for name, part in self._sums.items()}
         found |= {"label": Declared((None,), most=self._most_cells), "logs": Declared(self._logs.shape)}
         rows = {"sources": Declared((None,), np.uint8), "rows": Declared((None, 2), most=MOST_RANGES)}
-        return found | rows | {"impossible": Declared((1,))}
+        confidence = {f"confidence_{name}": array for name, array in self._confidence.declared().items()}
+        return found | rows | confidence | {"impossible": Declared((1,))}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over the sums that `arrays` returned; refuse what cannot be sums."""
@@ -201,10 +211,13 @@ class OutcomeTable:
         self._n_impossible = int(arrays["impossible"][0])
         self.rows = Rows.of(arrays)
         self.n_samples = int(arrays["sums"][:, 0].sum())
+        self._confidence.restore({name: arrays[f"confidence_{name}"] for name in self._confidence.declared()})
+        same = self._confidence.n_samples == self.n_samples
+        require(same, "confidence_sums", "as many observations as the array `sums`")
 
     def answers(self, lens: Lens) -> ManyOutcomes:
         """Return what the sums answer."""
-        found, k = self.arrays(), self._n_outcomes
+        found, k = self._arrays(), self._n_outcomes
         sums = found["sums"]
         logs = (found["logs"][0] * 2.0**_LOG_BITS + found["logs"][1]) * _LOG_UNIT
         return ManyOutcomes(
@@ -219,6 +232,7 @@ class OutcomeTable:
                 loss=logs[:-1],
                 expected_loss=float(logs[-1]),
                 n_impossible=self._n_impossible,
+                confidence=self._confidence.answers(Confidence()).sums,
             ),
             lens,
         )

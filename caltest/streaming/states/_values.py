@@ -170,6 +170,8 @@ class OutcomeSums(StateSums):
         Expectation of that sum, if the predictions are the true probabilities.
     n_impossible : int
         Number of outcomes that had been given probability 0.
+    confidence : Streamed
+        Sums over micro-cells of the largest probability, whose event is that this outcome happened.
     """
 
     redrawn: RedrawnCells
@@ -182,6 +184,7 @@ class OutcomeSums(StateSums):
     loss: Floats
     expected_loss: float
     n_impossible: int
+    confidence: Streamed
 
     @property
     def n_samples(self) -> int:  # type: ignore[override]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import caltest
-from caltest import ECE, Confidence, EqualWidth
+from caltest import ECE, Canonical, ClassGroups, Confidence, EqualWidth
 from caltest.hypothesis_tests import _evidence
-from caltest.streaming import CalibrationState
+from caltest.streaming import CalibrationState, RedrawnCells
 from caltest.streaming.states import _answers
 
 CELLS = ECE(EqualWidth(15))
@@ -88,6 +88,62 @@ def test_ranges_that_end_within_a_narrow_cell_are_told_with_a_digit_less():
     assert (exact.approximate, about.approximate) == (False, True)
     assert exact.place == "between 0.1 and 0.2 %: 0.14 % predicted, 0.48 % observed (3,157 observations)"
     assert about.place == "between 0.1 and 0.2 %: about 0.1 % predicted, 0.5 % observed (about 3,200 observations)"
+
+
+def three_classes(kind):
+    """Labels and predictions of three classes."""
+    rng = np.random.default_rng(4)
+    prob = rng.dirichlet(np.ones(3), 3000)
+    true = {"over-confident": prob**0.5, "totals": prob * [1, 1.4, 1], "calibrated": prob}[kind]
+    share = (true / true.sum(axis=1, keepdims=True)).cumsum(axis=1)[:, :2]
+    return (rng.random((3000, 1)) > share).sum(axis=1), prob
+
+
+@pytest.mark.parametrize("kind", ["over-confident", "totals", "calibrated"])
+def test_a_state_of_the_whole_prediction_says_what_arrays_say(kind):
+    y, p = three_classes(kind)
+    names = ["cat", "dog", "owl"]
+    in_memory = caltest.calibration_test(np.array(names)[y], p, classes=names, n_resamples=199, rng=0)
+    state = CalibrationState(3, Canonical()).update(np.array(names)[y], p, classes=names)
+    of_state = CalibrationState.from_bytes(state.to_bytes()).test()
+    assert of_state.decision == in_memory.decision
+    said = of_state.conclusion.split(". ")[0]
+    assert said == in_memory.conclusion.split(". ")[0]
+    if in_memory.rejected:
+        assert of_state.verdict.numbers[0].shown == in_memory.verdict.numbers[0].shown
+    assert of_state.n_expected == pytest.approx(in_memory.n_expected)
+    assert of_state.direction == in_memory.direction
+    assert pickle.loads(pickle.dumps(of_state)).verdict.to_dict() == of_state.verdict.to_dict()
+    order = np.array([2, 0, 1])  # permuted classes
+    permuted = CalibrationState(3, Canonical()).update(
+        np.array(names)[y], p[:, order], classes=[names[k] for k in order], source="b"
+    )
+    assert permuted.test().conclusion.split(". ")[0] == said
+    groups = CalibrationState(3, ClassGroups([[1], [0], [2]])).update(y, p).test().findings
+    assert {name for found in groups for name in found.classes} <= {"0", "1", "2"}  # no names of classes
+
+
+def test_impossible_labels_of_the_whole_prediction_leave_no_further_test():
+    y, p = three_classes("calibrated")
+    p[:2] = [[0.0, 0.5, 0.5], [0.25, 0.75, 0.0]]
+    y[:2] = [0, 2]
+    result = CalibrationState(3, Canonical()).update(y, p).test()
+    assert result.conclusion == (
+        "Impossible: 2 observations had a class that was predicted with 0 %. One such case alone rejects the "
+        "predictions (p = 0.005). Without them the p-value is not known: the observations were not kept."
+    )
+
+
+def test_odd_states_of_the_whole_prediction_have_a_verdict():
+    many = np.random.default_rng(0).dirichlet(np.full(1000, 0.1), 50)
+    for y, p in (([0], [[0.2, 0.3, 0.5]]), ([0, 1], [[0.2, 0.3, 0.5]] * 2), ([0, 1], np.eye(3)[:2])):
+        verdict = CalibrationState(3, Canonical()).update(y, p).test().verdict
+        in_memory = caltest.calibration_test(y, p, n_resamples=99, rng=0).verdict
+        assert verdict.decision == in_memory.decision == "undecidable"
+        assert verdict.conclusion.partition("(")[0] == in_memory.conclusion.partition("(")[0]
+    cells, statistic = RedrawnCells(EqualWidth(1), n_resamples=39), "TemperatureScore"
+    verdict = CalibrationState(1000, Canonical(), cells).update(many.argmax(axis=1), many).test(statistic).verdict
+    assert verdict.findings[0].kind == "under-confident"
 
 
 @pytest.mark.slow

@@ -83,6 +83,7 @@ IMPOSSIBLE = {
     "negative counts": (many, put("counts", (0, slice(0, 2), 0), [-1, 1]), "array `counts`"),
     "many negative predictions": (many, put("sums", (0, 3), -1), "array `sums`"),
     "many negative probabilities": (many, put("own", (0, 0, 0), -1), "array `own`"),
+    "another number of confidences": (many, put("confidence_sums", (0, 0), 9), "array `confidence_sums`"),
     "many impossible outcomes": (many, put("impossible", 0, 10), "array `impossible`"),
     "sources that are no names": (many, cast("sources", lambda _: np.frombuffer(b"[1]", np.uint8)), "array `sources`"),
     "too few sources": (many, cast("sources", lambda _: np.frombuffer(b"[]", np.uint8)), "array `sources`"),
