@@ -214,7 +214,7 @@ class BeforeAfter(Result):
         which = "observations to which the map was not fitted"
         if self.n_folds > 1:
             which = f"{self.n_folds} maps together, each on the observations of the fold to which it was not fitted"
-        return [f"Numbers after recalibration are those of {which}. Fitted: {self.fitted}."]
+        return [f"Numbers after recalibration are approximate. They are those of {which}. Fitted: {self.fitted}."]
 
     def _describe(self) -> Description:
         *_, last = self._verdicts.values()

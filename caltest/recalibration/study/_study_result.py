@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -92,6 +92,16 @@ class RecalibrationStudy(Judged, Result):
     def pvalue(self) -> float:
         """P-value of the hypothesis that no recalibrator changes the l2 error: the smallest adjusted one."""
         return min(row.change_adjusted for row in self.rows if row.change is not None)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The decision about changes, what is wrong before, and what to do with the best score of each model."""
+        advised = []
+        for model in self.models:
+            tried = (row for row in self.rows if row.model == model and row.maps)
+            name = min(tried, key=lambda row: row.log_score).recalibrator
+            advised.append(f"{model}, {name}: {self.before_after(name, model).advice}")
+        return replace(super().verdict, advised=tuple(advised))
 
     @property
     def rejected(self) -> bool:

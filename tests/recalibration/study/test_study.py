@@ -92,6 +92,9 @@ def test_an_over_confident_model_is_repaired(study, problem):
     assert (found.before.decision, found.decision, found.is_recommended) == ("rejected", "not rejected", True)
     assert found.advice == "Use the recalibrated predictions."
     assert "Better calibrated than before: temperature" in study.conclusion
+    best = min(study.rows[1:], key=lambda row: row.log_score).recalibrator
+    assert study.verdict.advice == (f"net, {best}: {study.before_after(best).advice}",)
+    assert [finding.kind for finding in study.verdict.findings] == [f.kind for f in found.before.findings] != []
     assert study.predict("before") == pytest.approx(problem[1])
     assert study.predict("vector").sum(axis=1) == pytest.approx(1)
     with pytest.raises(KeyError, match="no recalibrator 'x'"):
