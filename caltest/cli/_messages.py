@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 import sys
 import textwrap
 import warnings
@@ -44,7 +45,7 @@ WORDS = {
     "class_names": "--class-names",
     "folds": "--folds",
     "subgroup": "--by",
-    "subgroup_tests": "'caltest subgroups FILE --by COLUMN'",
+    "subgroup_tests": "caltest subgroups FILE --by COLUMN",
 }
 """Arguments of Python that are called otherwise by the commands that read predictions; others are their options."""
 
@@ -62,12 +63,16 @@ def translate(text: str, words: Mapping[str, str]) -> str:
     own = [("divide each row by its sum", "say `normalise`")]
     if "normalise" not in words:
         own = [
-            ("name it with `groups`, otherwise p-values", "p-values"),
+            ("name it with `groups`; otherwise p-values", "p-values"),
             ("name it with `sample_weight`", "they are not used: all observations count alike"),
             ("name it with `folds`: pooled folds mislead", "pooled folds mislead"),
         ]
     for pattern, words_of_it in (*own, *_PHRASES):
         text = re.sub(pattern, words_of_it, text, count=1)
+    if "subgroup_tests" in words:  # of the column that the message is about
+        column = re.search("the column '([^']*)'", text)
+        named = words["subgroup_tests"].replace("COLUMN", shlex.quote(column[1]) if column else "COLUMN")
+        text = text.replace("`subgroup_tests`", f"'{named}'")
     text = re.sub("`([^`]+)`", lambda found: _as_option(found[1], words), text)
     return " ".join(text.split())
 
@@ -122,8 +127,19 @@ def wrapped(lines: Iterable[str], separator: str = "\n", **how: Any) -> str:
 
 
 @contextmanager
-def notes_on_stderr(words: Mapping[str, str]) -> Iterator[None]:
-    """Print every warning as one line, at once, and the same one once."""
+def held(notes: list[Any]) -> Iterator[None]:
+    """Add warnings to some notes, which are printed after the answer."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            yield
+        finally:
+            notes += told
+
+
+@contextmanager
+def notes_on_stderr(words: Mapping[str, str], later: Iterable[Any] = ()) -> Iterator[None]:
+    """Print every warning as one line, at once, and the same one once; those that were held at the end."""
     from caltest.results import CalibrationWarning
 
     said = set()
@@ -137,4 +153,8 @@ def notes_on_stderr(words: Mapping[str, str]) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("always", CalibrationWarning)
         warnings.showwarning = show
-        yield
+        try:
+            yield
+        finally:
+            for note in later:
+                warnings.warn_explicit(note.message, note.category, note.filename, note.lineno)

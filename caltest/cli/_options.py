@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from caltest import predictions, statistics, streaming
-from caltest.cli._messages import MEANING, WORDS, refuse_if, translate
+from caltest.cli._messages import MEANING, WORDS, held, refuse_if, translate
 from caltest.results._expressions import PublicNames, read_object
 
 if TYPE_CHECKING:
@@ -266,7 +266,8 @@ def read_file(file: Path | BinaryIO, options: argparse.Namespace) -> PredictionF
     from caltest.predictions import read_predictions
 
     source = standard_input() if str(file) == "-" else file
-    return read_predictions(source, **chosen(options, *OF_COLUMNS, "subgroup"), **reading_of(options))
+    with held(options.notes):
+        return read_predictions(source, **chosen(options, *OF_COLUMNS, "subgroup"), **reading_of(options))
 
 
 def reading_of(options: argparse.Namespace) -> dict[str, Any]:
@@ -349,6 +350,8 @@ def _typed(options: argparse.Namespace, names: Iterable[str]) -> list[str]:
         elif value != options.parser.get_default(name):
             text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             found += [flags.get(name, f"--{name}"), shlex.quote(text)]
+    header = getattr(options, "header", None)
+    found += [] if header is None else ["--header" if header else "--no-header"]
     return [*found, "--normalise"] if options.normalise else found
 
 

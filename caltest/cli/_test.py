@@ -137,7 +137,7 @@ def _run(options: argparse.Namespace) -> int:
     text = _as_text(table, verdict, data, source, options) if detailed else _first_screen(verdict, data, options)
     show(options, text, facts, verdict=verdict.to_dict(), **table.to_dict())
     if options.plot is not None:
-        _plot(options, data, lens)
+        _plot(options, data, lens, verdict)
     return code_of(table.decision) if options.exit_code else 0
 
 
@@ -244,7 +244,7 @@ def _as_text(
     return f"{wrapped(lines)}\n\n{to_text(result.described(verdict))}"
 
 
-def _plot(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) -> None:
+def _plot(options: argparse.Namespace, data: PredictionFile, lens: Lens | None, verdict: Verdict) -> None:
     """Draw the reliability diagram of a lens with two outcomes, in the cells (bins) of the statistic if it has any."""
     import numpy as np
 
@@ -256,5 +256,5 @@ def _plot(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) 
         say("note", f"the diagram shows the confidence, because {lens} has more than two outcomes")
         lens, cells = None, None
     how: dict[str, Any] = {"lens": lens, "partition": cells, "rng": options.rng}
-    save_reliability(reliability_curve(data.y_true, data.y_prob, **how, **problem_of(data)), options.plot)
+    save_reliability(reliability_curve(data.y_true, data.y_prob, **how, **problem_of(data)), options.plot, verdict)
     say_written("reliability diagram", options.plot)

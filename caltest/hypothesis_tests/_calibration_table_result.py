@@ -473,8 +473,10 @@ class CalibrationTable(Judged, Result):
         ]
 
     def _sources(self) -> list[str]:
-        shared = "" if len(self.tests) == 1 else "; the global p-value is an exact min-p over the tests"
-        return [f"Null distribution: {shared_origin(self.tests)}{shared}."]
+        decides = (
+            "global p: the share of draws in which the smallest p-value of all tests is as small as here. It decides."
+        )
+        return [*([decides] if len(self.tests) > 1 else []), f"Null distribution: {shared_origin(self.tests)}."]
 
     def _conditions(self) -> list[str]:
         return [f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.tests[0].conditions]
@@ -514,7 +516,8 @@ class CalibrationTable(Judged, Result):
     def _remarks_by_fold(self) -> list[str]:
         first = self.tests[0]
         return [
-            f"P-values: {first.origin}; the global p-value of a fold is an exact min-p over its tests.",
+            f"P-values: {first.origin}. The global p of a fold is the share of draws in which the smallest p-value of "
+            "its tests is as small as here; the smallest one, times the number of folds, decides.",
             f"Null distribution in a fold: {first.folds[0].origin}.",
             *self._conditions(),
         ]

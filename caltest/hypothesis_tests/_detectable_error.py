@@ -53,7 +53,9 @@ LARGE = 2**18
 
 _FEWER = 3  # a third as many
 _FEWER_WITH_GROUPS = 8, 20  # the more the larger the sample is
-_SOME, _DRAWS_WITH_GROUPS = 2**14, 1999
+_SOME = 2**14
+_CRITICAL_DRAWS = 1_999  # where those of the test are not taken
+_SAME = 1e-9  # predictions that differ by less from their complement
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,8 @@ class Detection:
         inverse root.
     alike : AlikeLabels or None
         Labels of groups, if observations have any.
+    mirrored : bool
+        Whether the sample is that of the complement of the event.
     """
 
     statistic: Statistic
@@ -89,6 +93,20 @@ class Detection:
     workers: int = 1
     n_samples: int | None = None
     alike: AlikeLabels | None = None
+    mirrored: bool = False
+
+    @classmethod
+    def of_either(cls, statistic: Statistic, sample: Sample, **how: Any) -> Detection:
+        """Return the test of an event or of its complement, whose draws and answers are the same for both."""
+        if sample.n_outcomes != 2 or sample.group is not None or not isinstance(statistic, Omnibus):
+            return cls.of(statistic, sample, **how)  # Omnibus looks at both alike
+        prob, weight = sample.prob, sample.weight_or_ones
+        away = prob[:, 1] - prob[::-1, 0]  # both increase
+        mirrored = bool(away[np.argmax(np.abs(away) > _SAME)] > _SAME)
+        event = prob[:, 0] if mirrored else prob[:, 1]
+        order, no_labels = np.lexsort((weight, event)), np.zeros(sample.n_samples, dtype=np.int64)
+        one = induce(np.column_stack([1 - event, event])[order], no_labels, weight=weight[order])
+        return replace(cls.of(statistic, one, **how), mirrored=mirrored)
 
     @classmethod
     def of(
@@ -114,13 +132,16 @@ class Detection:
         """Return a test that has been made of a sample; None where errors cannot be simulated.
 
         These are other hypotheses than calibration, folds, and samples of so many classes that tables of doubles are
-        not made. The draws of the test are taken if there are enough of them; those of groups are not only of labels.
+        not made. The draws of the test are taken if there are enough of them and they could not differ for the
+        complement of an event; those of groups are not only of labels.
         """
         if not test.of_calibration or test.fold_names or sample.is_large:
             return None
         if sample.group is not None:
             alike = AlikeLabels.as_observed(sample)
-            return cls.of(test.test_statistic, sample, alpha=test.alpha, n_resamples=_DRAWS_WITH_GROUPS, alike=alike)
+            return cls.of(test.test_statistic, sample, alpha=test.alpha, n_resamples=_CRITICAL_DRAWS, alike=alike)
+        if sample.n_outcomes == 2 and isinstance(test.test_statistic, Omnibus):
+            return cls.of_either(test.test_statistic, sample, alpha=test.alpha, n_resamples=_CRITICAL_DRAWS)
         drawn = [part.null_distribution for part in test.components]
         if any(values is None or len(values) < ENOUGH_DRAWS for values in drawn):
             return cls.of(test.test_statistic, sample, alpha=test.alpha)
@@ -158,7 +179,7 @@ class Detection:
     def _ranked_alike(self) -> RankedDraws:
         """Draws of labels that are alike and follow the predictions."""
         assert self.alike is not None
-        drawn = self.alike.draw(self.sample.expected, _DRAWS_WITH_GROUPS, int(self.seed >> np.uint64(2)))
+        drawn = self.alike.draw(self.sample.expected, _CRITICAL_DRAWS, int(self.seed >> np.uint64(2)))
         return RankedDraws.of(np.concatenate([self._evaluation.of_labels(labels)[0] for labels in drawn], axis=1))
 
     @cached_property
@@ -246,7 +267,7 @@ class Detection:
         if progress is not None:
             progress(len(kinds), len(kinds))
         prob, weight, alike = self.sample.expected, self.sample.weight, self.alike
-        return DetectableError(
+        found = DetectableError(
             errors=tuple(error for error in errors if error is not None),
             power=power,
             alpha=self.alpha,
@@ -259,6 +280,7 @@ class Detection:
             icc=None if alike is None else alike.icc,
             icc_interval=None if alike is None else alike.interval,
         )
+        return found.of_complement() if self.mirrored else found
 
 
 @reads_arguments
@@ -353,7 +375,7 @@ def detectable_error(
     sample = induce(prob, np.zeros(len(prob), dtype=np.int64), **design) if designed else sample_of(prob, number)
     alike = None if sample.group is None else AlikeLabels(sample, icc)
     with reporting(options["progress"], "simulating labels") as report:
-        return Detection.of(Omnibus(), sample, alike=alike, **own).result(power, report)
+        return Detection.of_either(Omnibus(), sample, alike=alike, **own).result(power, report)
 
 
 def sample_of(prob: Floats, n_samples: int) -> Sample:

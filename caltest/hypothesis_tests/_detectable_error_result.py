@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
@@ -201,6 +201,22 @@ class DetectableError(Result):
 
         names = SmallestError._names()
         return pd.DataFrame([{name: getattr(error, name) for name in names} for error in self.errors], columns=names)
+
+    def of_complement(self) -> DetectableError:
+        """Return the same errors in words of the complement of the event."""
+        swapped: dict[ErrorKind, ErrorKind] = {"too low": "too high", "too high": "too low"}
+        share = self.predicted
+        errors = [
+            replace(
+                error,
+                kind=swapped.get(error.kind, error.kind),
+                size=-error.size if error.family == "shift" else error.size,
+                factor=(1 - error.factor * share) / (1 - share),
+            )
+            for error in self.errors
+        ]
+        errors.sort(key=lambda error: error.kind == "too high" if error.family == "shift" else 2)
+        return replace(self, errors=tuple(errors), predicted=1 - share)
 
     @property
     def _raises_the_rarer(self) -> ErrorKind:

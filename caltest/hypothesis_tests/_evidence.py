@@ -267,7 +267,7 @@ class EventEvidence(Evidence):
         passed = np.cumsum(weight[order])
         event = prob[order][np.searchsorted(passed, (np.arange(number) + 0.5) / number * passed[-1])]
         sample = sample_of(np.column_stack([1 - event, event]), number)
-        return Detection.of(test.test_statistic, sample, alpha=test.alpha, n_samples=test.n_samples)
+        return Detection.of_either(test.test_statistic, sample, alpha=test.alpha, n_samples=test.n_samples)
 
     @property
     def subject(self) -> Subject:

@@ -29,6 +29,7 @@ from caltest.predictions.inputs._validation import refuse_if, validate_positive,
 from caltest.resampling.engine._options import PlanOptions
 from caltest.results import Result
 from caltest.results._description import Description, percent
+from caltest.results._finding import OF_AVERAGE
 from caltest.results._progress import reporting
 from caltest.results._verdict import round_up
 from caltest.statistics import Omnibus
@@ -93,7 +94,8 @@ class SampleSizePlan(Result):
         need = "observation such as these is" if number == 1 else "observations such as these are"
         most = ""
         if self.quantity == "points":
-            most = f" Those that are {self.kind} by as much need the most."
+            which = " for the most frequent class" if self.n_outcomes > 2 and self.kind in OF_AVERAGE else ""
+            most = f" Those that are {self.kind}{which} by as much need the most."
         return f"About {number:,} {need} needed to find {error} in {in_words(self.power)} data sets.{most}"
 
     def _describe(self) -> Description:

@@ -33,6 +33,7 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import SharedDrawOptions
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import Note, TestResult
+from caltest.results._decision import align_pvalue
 from caltest.results._description import Table, join, percent
 from caltest.results._test_result import findings_of_parts, said_of_parts
 from caltest.results._verdict import Verdict
@@ -194,7 +195,7 @@ class SubgroupTests(CalibrationTable):
         shown = [
             row
             | {name: f"{100 * row[name]:.1f} %" for name in ("predicted", "observed")}
-            | {"p": f"{row['pvalue_adjusted']:.4f}", "wrong": row["direction"] or "wrong" * row["rejected"]}
+            | {"p": align_pvalue(row["pvalue_adjusted"]), "wrong": row["direction"] or "wrong" * row["rejected"]}
             for row in rows[:MOST_ROWS]
         ]
         (average, observed), name = self.words, rows[0]["average"].name

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from caltest.results import Verdict
+
 Ends = tuple[float, float]
 _LEAST, _LARGEST = 14.0, 130.0  # square points, the areas of the points
 _CAPTION = 150  # characters of a line
@@ -163,8 +165,8 @@ def draw_both_styles(figure: Figure, curve: ReliabilityCurve | Mapping[str, Reli
     plot_reliability(curve, right, style="deviation", legend=len(curves) == 1)
 
 
-def save_reliability(curve: ReliabilityCurve, path: Path) -> None:
-    """Write a picture with both styles side by side and the conclusion of the curve.
+def save_reliability(curve: ReliabilityCurve, path: Path, verdict: Verdict | None = None) -> None:
+    """Write a picture with both styles side by side, and what was found.
 
     Parameters
     ----------
@@ -172,8 +174,11 @@ def save_reliability(curve: ReliabilityCurve, path: Path) -> None:
         From `caltest.reliability_curve`.
     path : Path
         File name; its suffix decides the format.
+    verdict : Verdict, optional
+        What a test of the same predictions found; by default the conclusion of the curve.
     """
-    caption = fill(curve.conclusion, _CAPTION)
+    said = curve.conclusion if verdict is None else " ".join(verdict.sentences(brief=True))
+    caption = fill(said, _CAPTION)
     save_drawn(lambda figure: draw_both_styles(figure, curve), (11, 6.2), caption, path)
 
 

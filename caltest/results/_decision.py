@@ -26,6 +26,17 @@ def show_pvalue(pvalue: float, *, bound: bool = False) -> str:
     return f"< {1.05 * pvalue:.2g}" if bound else f"{pvalue:.4g}"  # rounded up
 
 
+def align_pvalue(pvalue: float) -> str:
+    """Return a p-value for a column: four decimals, unless it is smaller.
+
+    Examples
+    --------
+    >>> align_pvalue(0.5), align_pvalue(3e-20)
+    ('0.5000', '3e-20')
+    """
+    return f"{pvalue:.4f}" if pvalue >= 5e-5 else show_pvalue(pvalue)
+
+
 def equate_pvalue(pvalue: float, *, bound: bool = False, name: str = "p") -> str:
     """Return a p-value in a sentence: "p = 0.012", "p < 3.1e-20"."""
     sign = "" if bound or pvalue <= _SMALLEST_SHOWN else "= "  # a bound has its own sign

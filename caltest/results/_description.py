@@ -91,8 +91,17 @@ def percent(share: float) -> str:
     return f"{100 * share:.4g} %"
 
 
-def as_percent(share: float, fewer: int = 0) -> str:
-    """Return a share in per cent with at least two digits of the smaller of it and its complement, or fewer.
+def decimals_of(share: float) -> int:
+    """Return how many decimals show at least two digits of the smaller of a percentage and its complement."""
+    value = 100 * share
+    rest = min(value, 100 - value)
+    if not rest > 1e-9:
+        return 0
+    return 1 if rest >= 0.95 else min(1 - math.floor(math.log10(rest)), 6)
+
+
+def as_percent(share: float, digits: int | None = None) -> str:
+    """Return a share in per cent with at least two digits of the smaller of it and its complement, or some decimals.
 
     Examples
     --------
@@ -102,11 +111,8 @@ def as_percent(share: float, fewer: int = 0) -> str:
     value = round(
         100 * share, 9
     )  # a share in the middle of two decimals is rounded the same way, however it was summed
-    rest = min(value, 100 - value)
-    if not rest > 1e-9:
-        return f"{value:.0f} %"
-    digits = 1 if rest >= 0.95 else min(1 - math.floor(math.log10(rest)), 6)
-    return f"{value:.{digits - fewer}f} %"
+    decimals = decimals_of(share)
+    return f"{value:.{decimals if digits is None or not decimals else digits}f} %"
 
 
 def counted(number: float, separator: str = "") -> str:

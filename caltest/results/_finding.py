@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from caltest.results._base import ConfidenceInterval, Result
-from caltest.results._description import Description, as_percent
+from caltest.results._description import Description, as_percent, decimals_of
 
 FindingKind = Literal[
     "too low",
@@ -91,7 +91,8 @@ class Subject:
 
     def compare(self, predicted: float, observed: float, fewer: int = 0) -> str:
         """Return two shares side by side, such as "15.9 % predicted, 24.3 % observed", with fewer digits if needed."""
-        return f"{as_percent(predicted, fewer)} {self.average}, {as_percent(observed, fewer)} {self.observed}"
+        digits = max(map(decimals_of, (predicted, observed))) - fewer
+        return f"{as_percent(predicted, digits)} {self.average}, {as_percent(observed, digits)} {self.observed}"
 
 
 OF_CONFIDENCE = Subject(
@@ -141,7 +142,7 @@ class Finding(Result):
     interval : ConfidenceInterval or None
         Confidence interval of ``estimate``; of "over-confident" and "under-confident" of ``observed``.
     confidence_level : float
-        That of the interval.
+        That of the interval: 1 - alpha / 2, so that average and slope lie in their intervals at 1 - alpha together.
     pvalue : float
         Adjusted for the other findings that could have been named.
     n : int
@@ -162,7 +163,7 @@ class Finding(Result):
     observed: float
     estimate: float = math.nan
     interval: ConfidenceInterval | None = None
-    confidence_level: float = 0.95
+    confidence_level: float = 0.975
     pvalue: float
     n: int
     low: float = 0.0
@@ -248,7 +249,7 @@ class Finding(Result):
         if self.interval is None or self.kind not in {*OF_AVERAGE, *DIFFERENCES}:
             return ""
         name = "observed/expected" if self.kind in OF_AVERAGE else "calibration slope"
-        level = f"{100 * self.confidence_level:.4g} % interval"
+        level = f"joint {100 * (2 * self.confidence_level - 1):.4g} % interval"  # half of the misses each
         shown = f" {show_ratio(self.estimate, digits_of(self.interval))}," if math.isfinite(self.estimate) else ","
         return f"{name}{shown} {level} {show_ratios(self.interval)}"
 

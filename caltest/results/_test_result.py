@@ -148,10 +148,10 @@ class TestResult(Decision, ComponentResult):
         What is wrong, if the hypothesis is rejected: of an event whether predictions are too high or too low on
         average, too extreme or not extreme enough, or wrong in a range; of several classes whether the model is
         over-confident or under-confident, and which totals are wrong. Each is significant after adjustment for the
-        others that could have been named; with folds it is also found in a single fold, after Bonferroni's correction
-        for their number. ``direction`` is the kind of that about the average, or of the first one, or
-        None; with folds and without findings it is that of the folds that reject after Holm's correction, if it is the
-        same in all of them.
+        others that could have been named; with folds a slope or a range is also found in a single fold, after
+        Bonferroni's correction for their number. ``direction`` is the kind of that about the average, or of the first
+        one, or None; with folds and without findings it is that of the folds that reject after Holm's correction, if
+        it is the same in all of them.
     n_expected : float
         Expected number of the rarer one of events and other observations (of right and wrong predictions for several
         classes). With fewer than 5 a test that does not reject is undecidable.
@@ -248,7 +248,13 @@ class TestResult(Decision, ComponentResult):
         return tuple(filter(None, map(self._in_a_fold, found))) if self.fold_names else found
 
     def _in_a_fold(self, finding: Finding) -> Finding | None:
-        """Return what is wrong in all folds together with the p-value of the single folds, if it is found in one."""
+        """Return what is wrong in all folds together; of slope and ranges only what a single fold shows as well.
+
+        Labels of one fold have made the predictions of the others. That leaves the intervals of averages as they are
+        (in 1,800 data sets those at 97.5 % missed 2 to 3 %), but not those of slopes (2 to 12 %).
+        """
+        if finding.of_average or finding.kind == "totals":
+            return finding
         pvalues = (
             each.pvalue
             for fold in self.folds

@@ -162,9 +162,9 @@ def test_three_groups_cannot_decide(three_sites, run, answer):
 def test_three_values_are_no_groups(three_sites, run, tmp_path):
     """`--groups` is recommended only where there are enough of them."""
     _, _, err = run("guess", three_sites)
-    assert "3 values are too few for groups" in err
+    assert "too few groups to allow for observations that are alike within them" in err
     assert "no p-value could be below 0.25" in err
-    assert "use 'caltest subgroups FILE --by COLUMN'" in err
+    assert f"use 'caltest subgroups {three_sites} --by site'" in err
     assert "--groups" not in err
     frame = pd.read_csv(three_sites).assign(site=np.arange(240) % 6)
     frame.to_csv(tmp_path / "six.csv", index=False)
@@ -461,7 +461,7 @@ def test_groups_and_weights_of_a_file(tmp_path, problem, frame, answer, run):
     assert found["tests"][0]["weighted"] is True
     code, out, err = run("test", path, "--prob", "p_cat,p_dog,p_eel", *FAST)
     assert code == 0
-    assert "the column 'patient' has 20 different values in 60 rows" in err
+    assert "the column 'patient' has 20 different values among 60 observations" in err
     assert "name it with --groups" in err
     code, out, err = run("test", "--groups", "patient")
     assert (code, out) == (2, "")
@@ -489,7 +489,7 @@ def test_folds_are_tested_one_by_one(tmp_path, problem, frame, answer, capsys):
     assert main(["test", str(tmp_path / "a.csv"), *map(str, options)]) == 0
     screen = " ".join(capsys.readouterr().out.split())
     assert "a.csv: 60 observations in 3 folds, right predictions (" in screen
-    assert "observed / expected" in screen
+    assert "accuracy minus confidence" in screen
     assert "The numbers are those of all folds together; the decision is made fold by fold." in screen
     assert "l2 error" not in screen
     assert main(["test", str(tmp_path / "a.csv"), *map(str, options), "--details"]) == 0

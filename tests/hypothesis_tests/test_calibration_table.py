@@ -266,9 +266,10 @@ held-out folds what is left.
   Each p-value combines ECE, OverConfidence, UnderConfidence, ClasswiseKS and
     ConfidenceECE, that of two outcomes also CoxScore; the second table shows
     them for the lens "whole prediction".
+  global p: the share of draws in which the smallest p-value of all tests is as
+    small as here. It decides.
   Null distribution: 999 Monte Carlo draws of the labels, predictions fixed
-    (valid at every sample size); the global p-value is an exact min-p over the
-    tests.
+    (valid at every sample size).
   Valid if observations are independent and no label was used to make the
     predictions. [C101: docs/notes.md]"""
     assert printed(table) == expected

@@ -145,13 +145,17 @@ def test_the_power_is_said_as_it_is_asked_for():
 
 
 def test_the_draws_of_a_test_are_taken():
-    test = caltest.calibration_test(draw(RISKS), RISKS, n_resamples=1000, rng=0)
+    """But for the default test of two outcomes, where they would differ for the complement."""
+    default = caltest.calibration_test(draw(RISKS), RISKS, n_resamples=1000, rng=0)
     sample = make_sample(draw(RISKS), RISKS)
+    assert Detection.of_test(default, sample).null.shape[1] == 1999
+    asked = {"statistic": CoxScore("intercept"), "rng": 0}
+    test = caltest.calibration_test(draw(RISKS), RISKS, n_resamples=1000, **asked)
     detection = Detection.of_test(test, sample)
     assert detection.usual.n_resamples == 1000
     np.testing.assert_array_equal(detection.null[0], test.components[0].null_distribution)
     assert detection.usual is detection.usual
-    few = caltest.calibration_test(draw(RISKS), RISKS, n_resamples=19, rng=0)
+    few = caltest.calibration_test(draw(RISKS), RISKS, n_resamples=19, **asked)
     assert Detection.of_test(few, sample).usual.n_resamples == 9999
     assert detection.usual.points == pytest.approx(Detection.of_test(few, sample).usual.points, rel=0.1)
 
@@ -284,3 +288,26 @@ def test_the_power_at_the_smallest_error():
             labels = [detectable.simulate(true_prob, rng) for _ in range(600)]
             rejected = [caltest.calibration_test(y, two, n_resamples=999, rng=rng).rejected for y in labels]
             assert np.mean(rejected) == pytest.approx(0.8, abs=4 * math.sqrt(0.16 / 600) + 0.02), (seed, error.kind)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("digits", [2, 12])
+def test_an_event_and_its_complement_have_the_same_answer(digits):
+    """Also where the draws of the test differ, and right at a threshold."""
+    rng = np.random.default_rng(0)
+    y_prob = rng.beta(2, 6, 600).round(digits)
+    weight = rng.integers(1, 4, 600)
+    label = (rng.random(600) < y_prob).astype(int)
+    for design in ({}, {"sample_weight": weight}):
+        one, other = (
+            caltest.calibration_test(y, p, **design, n_resamples=999, rng=0).verdict
+            for y, p in ((label, y_prob), (1 - label, 1 - y_prob))
+        )
+        assert one.advice == other.advice
+        assert one.detectable.conclusion == other.detectable.conclusion
+    low, high = (caltest.detectable_error(p, n_resamples=999, rng=0) for p in (y_prob, 1 - y_prob))
+    assert [error.points for error in low.errors[2:]] == pytest.approx([error.points for error in high.errors[2:]])
+    assert [error.kind for error in low.errors] == [error.kind for error in high.errors]
+    assert (low.errors[0].points, low.errors[0].size) == pytest.approx((high.errors[1].points, -high.errors[1].size))
+    assert low.factor == pytest.approx(high.factor)
+    assert low.predicted == pytest.approx(1 - high.predicted)

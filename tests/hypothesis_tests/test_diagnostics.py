@@ -266,8 +266,8 @@ def test_direction_of_a_rare_event_is_about_its_frequency():
         event = (rng.random(8_000) < factor * risk).astype(int)
         result = caltest.calibration_test(event, risk, **options)
         assert result.direction == direction
-        observed = "2.1" if factor > 1 else "0.50"
-        first = f"Predicted risks are {direction}: 1.2 % predicted, {observed} % observed (observed/expected "
+        numbers = "1.2 % predicted, 2.1 % observed" if factor > 1 else "1.20 % predicted, 0.50 % observed"
+        first = f"Predicted risks are {direction}: {numbers} (observed/expected "
         assert result.conclusion.startswith(first)
         turned = caltest.calibration_test(1 - event, 1 - risk, **options)
         assert turned.direction == mirrored

@@ -185,9 +185,10 @@ What to do: These data are too few to approve the predictions. To find errors of
   The first table has cells (bins) of equal width, the second of equal mass.
     Column calibrated: average value if the model is calibrated. CC-ECE is the
     class-conditional ECE.
+  global p: the share of draws in which the smallest p-value of all tests is as
+    small as here. It decides.
   Null distribution: 699 Monte Carlo draws of the labels, predictions fixed
-    (valid at every sample size); the global p-value is an exact min-p over the
-    tests.
+    (valid at every sample size).
   Valid if observations are independent and no label was used to make the
     predictions. [C101: docs/notes.md]"""
     assert printed(table) == expected

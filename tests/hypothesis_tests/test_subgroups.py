@@ -278,9 +278,10 @@ and west.
   The tests look at all predictions of a subgroup, not at averages alone. In
     brackets: what is compatible with the data, with 95 % confidence for each
     subgroup by itself (observed / expected).
+  global p: the share of draws in which the smallest p-value of all tests is as
+    small as here. It decides.
   Null distribution: 199 Monte Carlo draws of the labels, predictions fixed
-    (valid at every sample size); the global p-value is an exact min-p over the
-    tests.
+    (valid at every sample size).
   Valid if observations are independent and no label was used to make the
     predictions. [C101: docs/notes.md]"""
     assert printed(tests) == expected

@@ -46,13 +46,13 @@ RATIO = Number(
     [
         (
             LOW,
-            "Predicted risks are too low: 15.9 % predicted, 24.3 % observed (observed/expected 1.53, 95 % interval "
-            "1.42 to 1.64).",
+            "Predicted risks are too low: 15.9 % predicted, 24.3 % observed (observed/expected 1.53, joint 95 % "
+            "interval 1.42 to 1.64).",
         ),
         (
             STEEP,
             "Predicted risks are too extreme: differences between low and high risks are overstated (calibration slope "
-            "0.78, 95 % interval 0.66 to 0.91).",
+            "0.78, joint 95 % interval 0.66 to 0.91).",
         ),
         (
             PLACE,
@@ -211,4 +211,4 @@ def test_which_results_have_a_verdict():
 def test_an_interval_that_excludes_1_shows_it():
     """Of an event that nearly always happens, "1.00 (1.00 to 1.00)" once stood beside "too high"."""
     found = replace(LOW, kind="too high", estimate=0.9981, interval=ConfidenceInterval(0.9973, 0.9989))
-    assert "observed/expected 0.998, 95 % interval 0.997 to 0.999" in found.sentence
+    assert "observed/expected 0.998, joint 95 % interval 0.997 to 0.999" in found.sentence

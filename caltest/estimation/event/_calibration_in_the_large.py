@@ -76,19 +76,16 @@ class CalibrationInTheLarge(EventEstimate):
         """The decision in words, with the numbers."""
         if self.reason:
             return self.reason
-        confident = getattr(self.lens, "of_confidence", False)
-        numbers = f"{100 * self.predicted:.3g} % predicted, {100 * self.observed:.3g} % observed"
-        if confident:
-            numbers = f"average confidence {100 * self.predicted:.3g} %, accuracy {100 * self.observed:.3g} %"
-        shown = f"{numbers} (observed/expected {self.estimate:.3g}, {self._numbers})"
+        about = self._subject
+        shown = (
+            f"{about.compare(self.predicted, self.observed)} (observed/expected {self.estimate:.3g}, {self._numbers})"
+        )
         if self.decision == "undecidable":
             few = f"{self.expected_events:.3g} events were expected among {self.n_samples - self.n_impossible}"
             return f"It cannot be told whether the predictions are right on average, as {few}: {shown}."
         if self.decision == "not rejected":
             return f"On average no error is found: {shown}. This does not prove that there is none."
-        if confident:
-            return f"The model is {'under' if self.direction == 'too low' else 'over'}-confident: {shown}."
-        return f"Predicted probabilities are {self.direction}: {shown}."
+        return f"{about.wrong(self.direction or '')}: {shown}."
 
     def _describe(self) -> Description:
         rows = [

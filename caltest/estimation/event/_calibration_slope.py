@@ -72,8 +72,7 @@ class CalibrationSlope(EventEstimate):
             return f"No wrong slope is found {shown} This does not prove that the slope is right."
         if self.confidence_interval.high < 0:
             return f"The event is less frequent where it is predicted to be more frequent {shown}"
-        stated = "overstated" if self.direction == "too extreme" else "understated"
-        return f"Predictions are {self.direction}: differences between low and high ones are {stated} {shown}"
+        return f"{self._subject.wrong(self.direction or '')} {shown}"
 
     def _describe(self) -> Description:
         rows = [

@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 
 from caltest.estimation._options import event_of
 from caltest.estimation.event._event_cells import EventCells
-from caltest.predictions._lens import LensLike
+from caltest.predictions._lens import LensLike, subject_of
 from caltest.predictions._lenses import Canonical
 from caltest.resampling import Consistency
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import DecisionWord, decide, equate_pvalue, level_of, rejects
 from caltest.results._description import percent, sized
+from caltest.results._finding import Subject
 from caltest.results._note import PAGE
 from caltest.results._verdict import Judged
 
@@ -85,8 +86,13 @@ class EventEstimate(Judged, Result):
     @property
     def _numbers(self) -> str:
         """The interval and the p-value in brackets."""
-        level = f"{percent(self.confidence_level)} confidence interval"
+        level = f"{percent(self.confidence_level)} interval"
         return f"{level} {show_interval(self.confidence_interval)}, {equate_pvalue(self.pvalue)}"
+
+    @property
+    def _subject(self) -> Subject:
+        """What sentences speak of, in the words of a verdict."""
+        return subject_of(self.lens)
 
 
 def show_interval(interval: ConfidenceInterval) -> str:

@@ -193,7 +193,7 @@ def notice(table: Table, used: Sequence[str], others: dict[str, str | None]) -> 
             continue
         column = table.frame[name]
         n_different = len(set(map(str, column.tolist()))) if column.dtype.kind == "O" else column.nunique()
-        found = f"{table.name}: the column {name!r} has {n_different} different values in {n_rows} rows."
+        found = f"{table.name}: the column {name!r} has {n_different:,} different values among {n_rows:,} observations."
         repeats = 1 < n_different < n_rows
         if repeats and words_of(name) & _FOLD_WORDS and not others["folds"]:
             warned.append(

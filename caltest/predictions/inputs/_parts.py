@@ -103,12 +103,12 @@ def advice_on_groups(n_groups: int) -> str:
     """Return what to do with an id that is not used yet and has so many values, as the end of a caution."""
     if n_groups < _FEWEST_IDS:
         return (
-            f"{n_groups} values are too few for groups of dependent observations, because no p-value could be below "
+            f"These are too few groups to allow for observations that are alike within them: no p-value could be below "
             f"{2.0 ** (1 - n_groups):.2g}. To test each of these parts of the data by itself, use `subgroup_tests`."
         )
     return (
-        "If observations with the same value may depend on each other, name it with `groups`, otherwise p-values are "
-        "too small."
+        "If observations with the same value may be alike, as those of one patient are, name it with `groups`; "
+        "otherwise p-values are too small."
     )
 
 

@@ -21,8 +21,8 @@ def problem(n=200, shift=0.0, seed=0):
 
 def test_it_says_what_is_wrong_and_what_is_not():
     low, high = calibration_in_the_large(*problem(shift=1.0)), calibration_in_the_large(*problem(shift=-1.0))
-    assert low.conclusion.startswith("Predicted probabilities are too low: ")
-    assert high.conclusion.startswith("Predicted probabilities are too high: ")
+    assert low.conclusion.startswith("Predicted risks are too low: ")
+    assert high.conclusion.startswith("Predicted risks are too high: ")
     assert (low.direction, high.direction, low.decision) == ("too low", "too high", "rejected")
     right = calibration_in_the_large(*problem(shift=0.1))
     assert right.conclusion.startswith("On average no error is found: ")
@@ -80,7 +80,7 @@ def test_several_classes_need_an_event():
     assert one.estimate == pytest.approx(1.0)
     sharp = np.full((30, 3), 0.01) + 0.97 * np.eye(3)[(y + (np.arange(30) < 8)) % 3]
     confident = calibration_in_the_large(y, sharp, lens=caltest.Confidence())
-    assert confident.conclusion.startswith("The model is over-confident: average confidence 98 %, accuracy 73.3 %")
+    assert confident.conclusion.startswith("The model is over-confident: 98.0 % confidence, 73.3 % right (")
 
 
 def test_bad_levels_are_refused():

@@ -19,8 +19,8 @@ def problem(slope, n=400, seed=0):
 @pytest.mark.parametrize(
     ("slope", "words", "direction"),
     [
-        (0.5, "Predictions are too extreme: differences between low and high ones are overstated", "too extreme"),
-        (2.0, "Predictions are not extreme enough: differences between low and high", "not extreme enough"),
+        (0.5, "Predicted risks are too extreme: differences between low and high risks are overstated", "too extreme"),
+        (2.0, "Predicted risks are not extreme enough: differences between low and high", "not extreme enough"),
         (1.0, "No wrong slope is found", None),
         (-1.0, "The event is less frequent where it is predicted to be more frequent", "too extreme"),
     ],
@@ -54,7 +54,7 @@ def test_weights_of_one_and_groups_of_one_change_nothing():
 def test_separated_labels_have_one_end_and_a_reason():
     found = calibration_slope([0] * 20 + [1] * 20, np.linspace(0.1, 0.9, 40))
     assert (found.estimate, found.confidence_interval.high, found.decision) == (math.inf, math.inf, "rejected")
-    assert "95 % confidence interval above 3.7" in found.conclusion
+    assert "95 % interval above 3.7" in found.conclusion
     assert "no finite slope" in found.conclusion
     assert found.to_dict()["estimate"] is None
 

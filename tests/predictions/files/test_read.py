@@ -216,7 +216,7 @@ def test_groups_and_weights_are_columns_that_were_named(tmp_path):
     with pytest.warns(CalibrationWarning) as said:
         assert read_predictions(path).prob == ("p",)
     for text in (
-        "the column 'patient_id' has 2 different values in 3 rows",
+        "the column 'patient_id' has 2 different values among 3 observations",
         "weights of the observations, name it with",
     ):
         assert any(text in str(warning.message) for warning in said)
