@@ -1,6 +1,5 @@
 """Pictures of one test or example are closed before the next; examples that need PyTorch wait for it; time limits."""
 
-import gc
 import sys
 from importlib.util import find_spec
 
@@ -23,17 +22,6 @@ def pytest_collection_modifyitems(items):
         limits = [seconds for mark, seconds in SECONDS.items() if item.get_closest_marker(mark)]
         if limits and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(min(limits)))
-
-
-def pytest_collection():
-    """Spare the garbage collector what is imported and collected, which stays to the end: it took 5 % of the time."""
-    gc.disable()
-
-
-def pytest_collection_finish():
-    """Collect what the tests make."""
-    gc.freeze()
-    gc.enable()
 
 
 @pytest.fixture(autouse=True)
