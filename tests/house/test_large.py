@@ -105,7 +105,8 @@ def test_a_region_and_users_functions_get_doubles(everything_is_large):
         return np.column_stack([1 - prob[:, 0], prob[:, 0]]), (outcome == 0).astype(int)
 
     looks = [caltest.Canonical(), lens]
-    caltest.calibration_table(y_true, y_prob, lenses=looks, region=region, n_resamples=39, rng=0)
+    error = caltest.ECE(caltest.EqualWidth(2))  # whatever is computed, the types are the same
+    caltest.calibration_table(y_true, y_prob, statistic=error, lenses=looks, region=region, n_resamples=39, rng=0)
     assert types == {np.dtype(np.float64)}
 
 
