@@ -297,6 +297,7 @@ class EventEvidence(Evidence):
             gate_pvalue=self.gate(test),
             alpha=test.alpha,
             rng=np.random.default_rng(_SEED),
+            sample=self.sample,
         )
         if self.subject.of_confidence:  # as of several classes
             found = tuple(sorted(found, key=lambda error: error.kind not in OF_AVERAGE))

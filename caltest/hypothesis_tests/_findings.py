@@ -21,6 +21,8 @@ from caltest.estimation.event._regions import RegionCells, Regions, bend_pvalue
 from caltest.estimation.event._slope import Slope
 from caltest.hypothesis_tests._class_totals import ClassTotals
 from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._sample import Sample
+from caltest.resampling.draws._signs import MANY_GROUPS
 from caltest.results import ConfidenceInterval
 from caltest.results._decision import rejects
 
@@ -89,13 +91,14 @@ def findings_of_event(
     gate_pvalue: float,
     alpha: float,
     rng: np.random.Generator,
+    sample: Sample | None = None,
 ) -> tuple[NamedError, ...]:
     """Return what is wrong with the probabilities of an event, what the first sentence is about first.
 
     A region comes first if a logistic recalibration would not repair everything, unless the average is wrong and the
     region holds three quarters of the observations; otherwise the average is first, then the slope, and a region is
     last. Of several regions the one with the largest difference is named, and after a bend the one with the most
-    evidence. With groups or weights no regions are tested.
+    evidence. With groups or weights regions need the sample, and ten groups.
 
     Parameters
     ----------
@@ -109,6 +112,8 @@ def findings_of_event(
         Level at which anything wrong is named.
     rng : numpy.random.Generator
         Source of randomness of the regions.
+    sample : Sample or None
+        What the cells were made of.
 
     Returns
     -------
@@ -117,7 +122,10 @@ def findings_of_event(
     """
     if not rejects(gate_pvalue, alpha):
         return ()
-    regions = Regions.of(RegionCells.of(cells), rng) if cells.clusters is None and cells.squares is None else None
+    plain = cells.clusters is None and cells.squares is None
+    regions = None
+    if plain or (sample is not None and (cells.clusters is None or cells.clusters.n_groups >= MANY_GROUPS)):
+        regions = Regions.of(RegionCells.of(cells), rng, sample=None if plain else sample)
     found = []
     sides = (
         (large.pvalue, large.ratio, large.ratio_interval, "too low", "too high"),

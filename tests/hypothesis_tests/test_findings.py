@@ -23,9 +23,10 @@ def findings(prob, event, *, gate=1e-4, alpha=0.05, seed=0, **design):
     """What is named, and the same of the complement, which must agree."""
     found = []
     for one, label in ((prob, event), (1 - prob, ~event)):
-        cells = EventCells.of(make_sample(label.astype(int), one, **design))
+        sample = make_sample(label.astype(int), one, **design)
+        cells, how = EventCells.of(sample), {"rng": np.random.default_rng(seed), "sample": sample}
         numbers = InTheLarge.of(cells, 1 - alpha / 2), Slope.of(cells, 1 - alpha / 2)
-        found.append(findings_of_event(cells, *numbers, gate_pvalue=gate, alpha=alpha, rng=np.random.default_rng(seed)))
+        found.append(findings_of_event(cells, *numbers, gate_pvalue=gate, alpha=alpha, **how))
     one, other = found
     mirrored = {"too low": "too high", "too high": "too low"}
     assert [e.kind for e in one] == [mirrored.get(e.kind, e.kind) for e in other]
@@ -100,17 +101,35 @@ def test_one_and_two_observations_and_certain_predictions():
     assert kinds(findings(np.array([1e-6, 0.9]), np.array([True, True]), alpha=0.05)) == ["too low"]
 
 
-def test_with_groups_no_regions_are_named():
-    prob, event = data(lambda p: expit(logit(p) + 0.5), n=2000)
-    assert kinds(findings(prob, event, groups=np.arange(2000) // 20)) == ["too low"]
+def test_regions_with_groups_need_ten_of_them():
+    prob, event = data(lambda p: np.where(p < 0.7, p, p - 0.2), n=2000)
+    named = findings(prob, event, groups=np.arange(2000) // 20)
+    assert kinds(named)[-1] == "wrong in one part"
+    assert named[-1].low >= 0.6
+    assert named[-1].n == ((prob > named[-1].low) & (prob < named[-1].high)).sum()
+    assert "wrong in one part" not in kinds(findings(prob, event, groups=np.arange(2000) // 250))
     assert findings(prob, event, groups=np.arange(2000) // 500) == ()
 
 
-def test_equal_weights_change_nothing_and_others_leave_regions_out():
+def test_labels_that_are_alike_name_no_region():
+    """Of predictions of 70 % half of the groups have nearly all events, and the others few."""
+    prob, groups = np.tile([0.2, 0.7], 1000), np.arange(2000) // 50
+    rng = np.random.default_rng(0)
+    event = rng.random(2000) < np.where(prob == 0.7, np.where(groups % 2, 0.95, 0.35), 0.2)
+    assert kinds(findings(prob, event))[-1:] == ["wrong in one part"]
+    assert findings(prob, event, groups=groups) == ()
+
+
+def test_equal_weights_change_nothing_and_others_weight_regions():
     prob, event = data(lambda p: expit(0.7 * logit(p) + 0.5))
     assert findings(prob, event, sample_weight=np.full(3000, 2.0)) == findings(prob, event)
-    weighted = findings(prob, event, sample_weight=np.where(np.arange(3000) % 2, 0.5, 1.5))
-    assert kinds(weighted) == ["too low", "too extreme"]
+    assert findings(prob, event, groups=np.arange(3000)) == findings(prob, event)
+    weight = np.where(np.arange(3000) % 2, 0.5, 1.5)
+    weighted = findings(prob, event, sample_weight=weight)
+    assert kinds(weighted) == ["too low", "too extreme", "wrong in one part"]
+    inside = (prob > weighted[-1].low) & (prob < weighted[-1].high)
+    assert weighted[-1].n == inside.sum()
+    assert weighted[-1].observed == pytest.approx(np.average(event[inside], weights=weight[inside]))
 
 
 def of_classes(prob, outcome, *, gate=1e-4, alpha=0.05):

@@ -14,6 +14,9 @@ increasing in K and about standard normal. The p-value of a region is the probab
 all regions is at least as large as its own if the model is calibrated. So all regions with p-values of at most
 :math:`\alpha` are wrong, with probability :math:`1 - \alpha` (single-step max). Numbers of events are drawn for whole
 cells from their exact distributions, which takes as long for millions of observations as for thousands.
+
+With weights E and K are weighted sums, V and :math:`\mu_3` have squared and cubed weights, and labels are simulated one
+by one. With groups the p-value is the larger one of that and of random signs of the residuals of whole groups.
 """
 
 from __future__ import annotations
@@ -28,16 +31,21 @@ import numpy as np
 from caltest.estimation.event._event_cells import ROUND_NUMBERS, EventCells, between_round_numbers
 from caltest.estimation.event._event_count import outward_root, without_skewness
 from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._parts import sums_in_parts
 from caltest.resampling.distributions._base import MonteCarloDistribution
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
+from caltest.resampling.draws._signs import sum_signed
 from caltest.results import ConfidenceInterval
+from caltest.statistics._recalibration_scores import logits
 
 REGION_DRAWS = 1999
 """Draws of the numbers of events of all cells."""
 _HALF = len(ROUND_NUMBERS) // 2 - 1  # the interval of predictions of exactly one half
 _LEAST_VARIANCE, _LEAST_SHARE = 1.0, 1 / 24
 _ROUNDING = 1e-9
+_MOST_LABELS, _FEWEST_DRAWS = 10**8, 199  # that are simulated with weights
+_NOTHING = 1e-3  # events: no deviation but for rounding, as that of two different predictions after the fit
 _FEWEST = 10  # events and non-events for a bend, after two numbers were fitted
 
 
@@ -54,25 +62,32 @@ class RegionCells:
         complement are their mirror images: .2 lies between .2 and .3, and .8 between .7 and .8.
     start : array of shape (n_cells + 1,)
         First entry of each cell in the table, and the number of entries.
+    first : array of shape (n_cells,)
+        First interval between round numbers of each cell.
     """
 
     table: EventCells
     low: Floats
     high: Floats
     start: Integers
+    first: Integers
 
     @classmethod
     def of(cls, table: EventCells) -> RegionCells:
-        """Return the cells of a table; without weights, because numbers of events are drawn."""
+        """Return the cells of a table; weights count as much as observations of equal weight that are worth as much."""
         prob = table.prob(0.0, 1.0)
         place = between_round_numbers(table.logit)
-        cells = joined_intervals(sums_in_parts(place, table.count * prob * (1 - prob), len(ROUND_NUMBERS) - 1))
+        variance = table.count * prob * (1 - prob)
+        if table.squares is not None and variance.any():
+            variance *= variance.sum() / (table.squares @ (prob * (1 - prob)))
+        cells = joined_intervals(sums_in_parts(place, variance, len(ROUND_NUMBERS) - 1))
         first, after = np.transpose(cells)
         return cls(
             table,
             ROUND_NUMBERS[first],
             ROUND_NUMBERS[after],
             np.searchsorted(place, np.append(first, len(ROUND_NUMBERS))),
+            first,
         )
 
     @property
@@ -152,8 +167,9 @@ class Regions:
         Number of observations, average prediction and frequency of the event.
     score : array of shape (n_regions,)
         Standardised deviation without its skewness, positive if events are more frequent than predicted.
-    null : MonteCarloDistribution
-        Largest absolute score of all regions, if the model is calibrated.
+    null : tuple of MonteCarloDistribution
+        Largest absolute score of all regions, if the model is calibrated: of simulated labels, and with random signs of
+        groups, if there are any.
     """
 
     cells: RegionCells
@@ -163,27 +179,41 @@ class Regions:
     predicted: Floats
     observed: Floats
     score: Floats
-    null: MonteCarloDistribution
+    null: tuple[MonteCarloDistribution, ...]
 
     @classmethod
-    def of(cls, cells: RegionCells, rng: np.random.Generator, n_draws: int = REGION_DRAWS) -> Regions:
-        """Return all regions; none if there are too few expected events or non-events for two cells."""
+    def of(
+        cls, cells: RegionCells, rng: np.random.Generator, n_draws: int = REGION_DRAWS, sample: Sample | None = None
+    ) -> Regions:
+        """Return all regions; none if there are too few expected events or non-events for two cells.
+
+        With weights or groups the sample is needed, of which the cells are made.
+        """
         if cells.n_cells < 2:
             none = np.zeros(0)
-            return cls(cells, none, none, none, none, none, none, MonteCarloDistribution(none))
+            return cls(cells, none, none, none, none, none, none, (MonteCarloDistribution(none),))
         first, after = cells.regions
-        prob = cells.table.prob(0.0, 1.0)
+        table, prob = cells.table, cells.table.prob(0.0, 1.0)
         sums = _Moments.of(cells, prob)
-        n, observed = (sums.of_regions(cells.sum(part)) for part in (cells.table.count, cells.table.events))
-        drawn = cells.draw(prob, n_draws, rng)
-        null = MonteCarloDistribution(np.abs(sums.score(sums.of_regions(drawn))).max(axis=0))
+        size, observed = (sums.of_regions(cells.sum(part)) for part in (table.count, table.events))
+        drawn, n = [], size
+        if sample is None or sample.weight is None:
+            drawn.append(cells.draw(prob, n_draws, rng))
+        if sample is not None:
+            each = _Observations.of(cells, sample)
+            n = sums.of_regions(np.diff(each.start).astype(np.float64))
+            if sample.weight is not None:
+                drawn.append(each.draw_labels(n_draws, rng))
+            if sample.group is not None:
+                drawn.append(each.draw_signs(n_draws, rng) + cells.sum(table.count * prob)[:, None])
+        null = (MonteCarloDistribution(np.abs(sums.score(sums.of_regions(some))).max(axis=0)) for some in drawn)
         low, high, score = cells.low[first], cells.high[after - 1], sums.score(observed[:, None])[:, 0]
-        return cls(cells, low, high, n, sums.expected / n, observed / n, score, null)
+        return cls(cells, low, high, n, sums.expected / size, observed / size, score, tuple(null))
 
     @cached_property
     def pvalue(self) -> Floats:
         """P-values ``(n_regions,)``, adjusted for the number of regions."""
-        return np.array([self.null.sf(score) for score in np.abs(self.score)])
+        return np.array([max(null.sf(score) for null in self.null) for score in np.abs(self.score)])
 
     def interval(self, region: int, level: float) -> ConfidenceInterval:
         """Return the confidence interval of the average probability of the event in a region.
@@ -204,15 +234,19 @@ class Regions:
         ConfidenceInterval
             Lower and upper limit.
         """
-        values = np.sort(self.null.values)
-        beyond = math.floor((1 - level) * (len(values) + 1) * (1 + _ROUNDING))
-        largest = values[-beyond] if beyond else math.inf
+        largest = 0.0
+        for null in self.null:
+            values = np.sort(null.values)
+            beyond = math.floor((1 - level) * (len(values) + 1) * (1 + _ROUNDING))
+            largest = max(largest, values[-beyond] if beyond else math.inf)
         first, after = (part[region] for part in self.cells.regions)
         entries = slice(self.cells.start[first], self.cells.start[after])
         table = self.cells.table
         part = replace(
             table, logit=table.logit[entries], count=table.count[entries], events=table.events[entries]
         )  # its other numbers are not used
+        if table.squares is not None and table.cubes is not None:
+            part = replace(part, squares=table.squares[entries], cubes=table.cubes[entries])
         return _limits(part, largest)
 
 
@@ -236,10 +270,12 @@ def bend_pvalue(cells: RegionCells, rng: np.random.Generator, n_draws: int = REG
     Returns
     -------
     float
-        The p-value of the largest absolute score of a region; 1 without regions, for separated labels, and for fewer
-        than 10 events or non-events.
+        The p-value of the largest absolute score of a region; 1 without regions, for separated labels, for fewer than
+        10 events or non-events, if nothing is left, and with groups or weights, for which it is not known.
     """
     table = cells.table
+    if table.squares is not None or table.clusters is not None:
+        return 1.0
     intercept, slope = table.raw_fit
     if cells.n_cells < 2 or not math.isfinite(slope) or min(table.worth) < _FEWEST:
         return 1.0
@@ -258,6 +294,8 @@ def bend_pvalue(cells: RegionCells, rng: np.random.Generator, n_draws: int = REG
     drawn = drawn - directions.T @ np.linalg.solve(information, score)
     null = MonteCarloDistribution(np.abs(sums.score(sums.of_regions(drawn))).max(axis=0))
     observed = sums.of_regions(cells.sum(table.events))
+    if np.abs(observed - sums.expected).max() < _NOTHING:
+        return 1.0
     return null.sf(float(np.abs(sums.score(observed[:, None])).max()))
 
 
@@ -273,8 +311,8 @@ class _Moments:
     @classmethod
     def of(cls, cells: RegionCells, prob: Floats) -> _Moments:
         """Return the moments for probabilities of the table's entries."""
-        expected, variance = cells.table.count * prob, cells.table.count * prob * (1 - prob)
-        parts = (cells.sum(part) for part in (expected, variance, variance * (1 - 2 * prob)))
+        variance, third = _variance_of(cells.table, prob)
+        parts = (cells.sum(part) for part in (cells.table.count * prob, variance, third))
         return cls(cells.regions, *(_of_regions(cells.regions, part) for part in parts))
 
     def of_regions(self, values: Floats) -> Floats:
@@ -286,6 +324,67 @@ class _Moments:
         expected, variance, third = (part[:, None] for part in (self.expected, self.variance, self.third))
         scores: Floats = without_skewness(events - expected, variance, third)
         return scores
+
+
+@dataclass(frozen=True, eq=False)
+class _Observations:
+    """Observations whose predictions are strictly between 0 and 1, by the cells in which they lie.
+
+    Attributes
+    ----------
+    prob, weight, residual : arrays of shape (n,)
+        Probability of the event, increasing, weight, and label minus probability, times the weight.
+    group : array of shape (n,) or None
+        Number of the group.
+    start : array of shape (n_cells + 1,)
+        First observation of each cell, and the number of observations.
+    """
+
+    prob: Floats
+    weight: Floats
+    residual: Floats
+    group: Integers | None
+    start: Integers
+
+    @classmethod
+    def of(cls, cells: RegionCells, sample: Sample) -> _Observations:
+        """Return the observations of a sample, which is sorted."""
+        logit = logits(sample)
+        inside = np.isfinite(logit)
+        start = np.append(np.searchsorted(between_round_numbers(logit[inside]), cells.first), inside.sum())
+        group = None if sample.group is None else sample.group[inside]
+        return cls(sample.event[inside], sample.weight_or_ones[inside], sample.residual(1)[inside], group, start)
+
+    def draw_labels(self, n_draws: int, rng: np.random.Generator) -> Floats:
+        """Return weighted sums of simulated events of each cell ``(n_cells, n_draws)``, fewer of large samples.
+
+        The complement has the same draws, mirrored.
+        """
+        common = self.weight @ self.prob > self.weight.sum() / 2
+        flip = slice(None, None, -1) if common else slice(None)
+        prob, weight = (1 - self.prob if common else self.prob)[flip], self.weight[flip]
+        start = (len(prob) - self.start)[flip] if common else self.start
+        number = int(np.clip(_MOST_LABELS // len(prob), _FEWEST_DRAWS, n_draws))
+        happened = (rng.random(len(prob)) < prob for _ in range(number))
+        sums: Floats = np.transpose([np.add.reduceat(weight * some, start[:-1]) for some in happened])
+        return np.add.reduceat(self.weight, self.start[:-1])[:, None] - sums[::-1] if common else sums
+
+    def draw_signs(self, n_draws: int, rng: np.random.Generator) -> Floats:
+        """Return the residual sums of each cell with random signs of groups, ``(n_cells, n_draws)``."""
+        assert self.group is not None
+        n_cells, n_groups = len(self.start) - 1, int(self.group.max()) + 1
+        cell = np.repeat(np.arange(n_cells), np.diff(self.start))
+        sums = np.bincount(self.group * n_cells + cell, self.residual, n_groups * n_cells).astype(np.float64)
+        signs = (2 * rng.integers(0, 2, (n_draws, n_groups)) - 1).astype(np.int8)
+        return sum_signed(signs, sums.reshape(n_groups, n_cells)).T
+
+
+def _variance_of(table: EventCells, prob: Floats) -> tuple[Floats, Floats]:
+    """Return the variances and the third moments of numbers (weights) of events of entries."""
+    variance = prob * (1 - prob)
+    squares = table.count if table.squares is None else table.squares
+    cubes = table.count if table.cubes is None else table.cubes
+    return squares * variance, cubes * variance * (1 - 2 * prob)
 
 
 def _of_regions(regions: tuple[Integers, Integers], values: Floats) -> Floats:
@@ -300,8 +399,8 @@ def _limits(cells: EventCells, largest: float) -> ConfidenceInterval:
 
     def score(shift: float) -> float:
         prob = cells.prob(shift, 1.0)
-        variance = cells.count * prob * (1 - prob)
-        return float(without_skewness(observed - cells.count @ prob, variance.sum(), variance @ (1 - 2 * prob)))
+        variance, third = _variance_of(cells, prob)
+        return float(without_skewness(observed - cells.count @ prob, variance.sum(), third.sum()))
 
     estimate = cells.intercept(total=min(max(observed, 0.5), size - 0.5))
     step = 0.5 / math.sqrt(max(cells.at(estimate, 1.0).variance, 0.2))

@@ -5,7 +5,9 @@ import pytest
 from scipy.special import expit, logit
 
 from caltest.estimation.event._event_cells import EventCells
-from caltest.estimation.event._regions import RegionCells, Regions, bend_pvalue
+from caltest.estimation.event._event_count import without_skewness
+from caltest.estimation.event._regions import RegionCells, Regions, _Observations, bend_pvalue
+from caltest.predictions._sample import make_sample
 from tests.reference import regions as naive
 
 
@@ -125,6 +127,48 @@ def test_the_order_of_observations_does_not_matter():
     np.testing.assert_array_equal(one.score, other.score)
 
 
+def designed(prob, event, seed=0, **design):
+    sample = make_sample(np.asarray(event, dtype=int), prob, **design)
+    return Regions.of(RegionCells.of(EventCells.of(sample)), np.random.default_rng(seed), sample=sample)
+
+
+def test_weighted_regions_are_those_of_all_labels():
+    """Scores and p-values of sixteen observations from the probabilities of all of their labels."""
+    prob, weight = np.repeat([0.3, 0.62], 8), np.random.default_rng(0).uniform(0.2, 2, 16)
+    event = np.arange(16) % 3 == 0
+    found = designed(prob, event, sample_weight=weight)
+    low = prob == 0.3
+    assert len(found.low) == 2
+    labels = np.arange(2**16)[:, None] >> np.arange(16) & 1
+    chance = np.prod(np.where(labels, prob, 1 - prob), axis=1)
+    weight = weight / weight.mean()
+    largest = np.zeros(len(labels))
+    for j, part in enumerate((low, ~low)):
+        own, p = weight[part], prob[part]
+        variance, third = own**2 @ (p * (1 - p)), own**3 @ (p * (1 - p) * (1 - 2 * p))
+        scores = without_skewness((labels[:, part] - p) @ own, variance, third)
+        assert found.score[j] == pytest.approx(without_skewness((event[part] - p) @ own, variance, third))
+        largest = np.maximum(largest, np.abs(scores))
+    exact = [chance[largest >= abs(score) - 1e-9].sum() for score in found.score]
+    assert np.abs(found.pvalue - exact).max() < 4 * np.sqrt(0.25 / 1999)
+
+
+def test_signs_of_groups_have_the_variance_of_their_sums():
+    rng = np.random.default_rng(1)
+    prob, groups = rng.uniform(0.1, 0.9, 600), rng.integers(0, 30, 600)
+    event = rng.random(600) < prob
+    sample = make_sample(event.astype(int), prob, groups=groups)
+    cells = RegionCells.of(EventCells.of(sample))
+    each = _Observations.of(cells, sample)
+    assert np.diff(each.start).tolist() == cells.sum(cells.table.count).tolist()
+    drawn = each.draw_signs(4000, rng)
+    cell = np.searchsorted(cells.low, prob, side="right") - 1
+    sums = np.zeros((30, cells.n_cells))
+    np.add.at(sums, (groups, cell), event - prob)
+    np.testing.assert_allclose(drawn.mean(axis=1), 0, atol=4 * np.sqrt((sums**2).sum(axis=0) / 4000).max())
+    np.testing.assert_allclose(np.cov(drawn), sums.T @ sums, atol=6 * (sums**2).sum(axis=0).max() / np.sqrt(4000))
+
+
 def some_wrong(rng):
     prob = rng.uniform(0.02, 0.98, 800)
     return prob, rng.random(800) < np.where(prob > 0.6, prob - 0.13, prob)
@@ -136,10 +180,12 @@ def few_wrong(rng):
     return prob, np.concatenate([np.arange(16) < 10, rng.random(100) < prob[16:]])
 
 
-@pytest.mark.parametrize("make", [some_wrong, few_wrong])
+@pytest.mark.parametrize("make", [some_wrong, few_wrong, "weights", "groups"])
 def test_an_interval_excludes_the_prediction_where_the_test_rejects(make):
-    prob, event = make(np.random.default_rng(3))
-    found = regions(prob, event)
+    rng = np.random.default_rng(3)
+    prob, event = some_wrong(rng) if isinstance(make, str) else make(rng)
+    more = {"weights": {"sample_weight": rng.uniform(0.5, 1.5, 800)}, "groups": {"groups": np.arange(800) // 20}}
+    found = designed(prob, event, **more[make]) if make in more else regions(prob, event)
     outcomes = set()
     for level in (0.9, 0.95, 0.975):
         for j, pvalue in enumerate(found.pvalue):
@@ -171,6 +217,11 @@ def test_a_bend_is_what_a_logistic_recalibration_leaves():
     recalibrated = table(prob, rng.random(2000) < expit(0.6 * logit(prob) - 1))
     assert bend_pvalue(RegionCells.of(recalibrated), rng) > 0.05
     assert Regions.of(RegionCells.of(recalibrated), rng).pvalue.min() <= 0.001
+
+
+def test_two_different_predictions_leave_no_bend():
+    prob, event = np.tile([0.2, 0.7], 200), np.tile([True, False, False, False], 100)
+    assert bend_pvalue(RegionCells.of(table(prob, event)), np.random.default_rng(0)) == 1
 
 
 def test_there_is_no_bend_for_few_events_or_separated_labels():
