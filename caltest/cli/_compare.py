@@ -65,6 +65,7 @@ def add_to(commands: Any) -> None:
     add("--unpaired", action="store_true", help="the files hold independent data sets, not the same observations")
     words = "number of Monte Carlo draws and of bootstrap samples (default: %(default)s)"
     add_option(compare, "--resamples", words, default=999)
+    add("--details", action="store_true", help="print every test, and the scores of the models")
     add_option(compare, "--json")
     add_option(compare, "--plot", "write a forest plot")
     add_file_options(compare)
@@ -94,7 +95,9 @@ def _run(options: argparse.Namespace) -> int:
         **computing(options),
     )
     data = [{"source": name, **facts_of(file)} for name, file in files.items()]
-    text = f"{comparison}\n\n{_columns_of_all(files)}"
+    answer = comparison if options.details else comparison.verdict
+    more = [] if options.details else ["More: --details (every test, and the scores), --plot FILE."]
+    text = f"{answer}\n\n{wrapped([*_columns_of_all(files), *more])}"
     show(options, text, data, **comparison.to_dict())
     if options.plot is not None:
         from caltest.plotting._comparison import save_comparison
@@ -127,11 +130,11 @@ def read_models(options: argparse.Namespace, *, paired: bool) -> dict[str, Predi
     return files
 
 
-def _columns_of_all(files: Mapping[str, PredictionFile]) -> str:
+def _columns_of_all(files: Mapping[str, PredictionFile]) -> list[str]:
     """Return which label has which column, once for all files where it is the same."""
     said = {name: f"Label column: {file.label}. {columns_of(file)}" for name, file in files.items()}
-    different = dict.fromkeys(said.values())
-    return wrapped(different if len(different) == 1 else [f"{name}: {text}" for name, text in said.items()])
+    different = [*dict.fromkeys(said.values())]
+    return different if len(different) == 1 else [f"{name}: {text}" for name, text in said.items()]
 
 
 def same_folds(file: PredictionFile, first: PredictionFile) -> bool:

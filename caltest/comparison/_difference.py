@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,10 +17,19 @@ from caltest.predictions._lens import LensLike
 from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._decision import Decision, equate_pvalue, rejects
-from caltest.results._description import Description, Table, join, percent
+from caltest.results._decision import Decision, DecisionWord, rejects
+from caltest.results._description import Description, Table, percent
+from caltest.results._finding import Number, Subject
+from caltest.results._models_verdict import (
+    UNNAMED,
+    DifferenceKind,
+    ModelDifference,
+    ModelsVerdict,
+    in_column,
+    points_apart,
+    typical_error,
+)
 from caltest.results._note import PAGE
-from caltest.results._verdict import Judged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,15 +41,15 @@ NO_ESTIMATE = (
     "No difference or interval of all observations is given, because the predictions of different folds are those of "
     "different models."
 )
-TYPICAL = "typical error (points)"
 MEANING = (
     "Typical error: the root of the debiased squared l2 calibration error, in percentage points; 0 if calibrated. "
     "Differences are tested by the squared errors."
 )
+_UNCERTAIN = 2  # standard errors by which the smaller squared error may be smaller
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class DifferenceResult(Judged, Decision, Result):
+class DifferenceResult(Decision, Result):
     """Result of `paired_test` and `unpaired_test`; unpacks as ``statistic, pvalue``.
 
     With folds the models of each fold are compared separately, and ``folds`` holds what was found. P-values are
@@ -81,6 +91,13 @@ class DifferenceResult(Judged, Decision, Result):
         Number of groups of each model's observations, if only groups are independent.
     smallest_possible_pvalue : float
         The smallest p-value that any labels could have; 1 with fewer than 5 effective groups or observations.
+    n_expected : float
+        Expected number of the rarer one of events and other observations (of right and wrong predictions for several
+        classes), the smaller one of both models. With fewer than 5 a test that does not reject is undecidable.
+    n_resamples : int
+        Number of draws or bootstrap samples; 0 if nothing was drawn.
+    subject : Subject
+        What is counted by ``n_expected``.
     notes : tuple of Note
         Cautions.
     folds : tuple of DifferenceResult
@@ -106,13 +123,17 @@ class DifferenceResult(Judged, Decision, Result):
     n_samples: tuple[int, int]
     n_groups: tuple[int, int] | None = None
     smallest_possible_pvalue: float = 0.0
+    n_expected: float = math.inf
+    n_resamples: int = 0
+    subject: Subject = field(default_factory=Subject)
     notes: tuple[Note, ...] = ()
     folds: tuple[DifferenceResult, ...] = ()
     fold_names: tuple[str, ...] = ()
 
+    _left_out: ClassVar[frozenset[str]] = frozenset({"subject"})
     _of_folds: ClassVar[frozenset[str]] = frozenset({"folds", "fold_names", "better", "pvalue_adjusted"})
     _derived: ClassVar[tuple[str, ...]] = (
-        *("target", "rejected", "decision", "conclusion", "better", "pvalue_adjusted"),
+        *("target", "rejected", "decision", "conclusion", "verdict", "better", "pvalue_adjusted"),
     )
 
     @property
@@ -144,28 +165,47 @@ class DifferenceResult(Judged, Decision, Result):
     @property
     def conclusion(self) -> str:
         """The decision in words."""
-        kind, p = ("combined p", f"combined p = {self.pvalue:.4g}") if self.folds else ("p", equate_pvalue(self.pvalue))
-        p += f", {len(self.folds)} folds" if self.folds else ""
-        at = f" at the {percent(self.alpha)} level"
-        if self.decision == "undecidable":
-            least = f"no labels could have a {kind}-value below {self.smallest_possible_pvalue:.2g}"
-            return f"Whether the models differ in calibration is undecidable{at} ({p}): {least}."
-        names, errors = ("model A", "model B"), self.errors
-        if not self.rejected:
-            proof = "This does not prove that they are equally calibrated."
-            return f"M{apart_sentence(*names, errors, p, at)[1:]} {proof}"
-        where = [name for name, p in zip(self.fold_names, self.pvalue_adjusted, strict=True) if rejects(p, self.alpha)]
-        p += f", in fold{'s' if len(where) > 1 else ''} {join(where)}" if self.folds else ""
-        if self.better is None:
-            return f"The models differ in calibration{at} ({p}), in different directions."
-        order = 1 if self.better == "A" else -1
-        winner, loser = names[::order]
-        return f"M{better_sentence(winner, [loser], errors and errors[::order], p, at)[1:]}"
+        return self.verdict.conclusion
+
+    @cached_property
+    def verdict(self) -> ModelsVerdict:
+        """Which model is better calibrated and by how much, or why that is not known."""
+        finding = difference_found(
+            self,
+            UNNAMED,
+            self.typical_errors,
+            self.confidence_interval,
+            decision=self.decision,
+            better={"A": UNNAMED[0], "B": UNNAMED[1]}.get(self.better or ""),
+            pvalue=self.pvalue,
+            p_name="combined p" if self.folds else "p",
+            of_folds=self.pvalue_adjusted if self.folds else (),
+        )
+        ordered = sorted(zip((self.estimate_a, self.estimate_b), UNNAMED, strict=True))
+        return ModelsVerdict.of_pairs(
+            [finding],
+            pvalue=self.pvalue,
+            alpha=self.alpha,
+            smallest_possible_pvalue=self.smallest_possible_pvalue,
+            subject=self.subject,
+            n_samples=finding.n,
+            n_groups=None if self.n_groups is None else max(self.n_groups),
+            n_resamples=self.n_resamples,
+            n_expected=self.n_expected,
+            numbers=self.typical_errors,
+            cautions=self.notes,
+            names=tuple(name for _, name in ordered),
+            calibration={},
+            p_of_calibration={},
+            n_folds=len(self.folds),
+            paired=self.paired,
+        )
 
     @property
-    def errors(self) -> tuple[float, float] | None:
-        """The typical error of each model, the root of its estimate; None with folds, whose models differ."""
-        return None if self.folds else (root_of(self.estimate_a), root_of(self.estimate_b))
+    def typical_errors(self) -> tuple[Number, ...]:
+        """The typical error of each model, in points; none with folds, whose models differ."""
+        both = zip(UNNAMED, (self.estimate_a, self.estimate_b), strict=True)
+        return () if self.folds else tuple(typical_error(name, root_of(squared)) for name, squared in both)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the result as a pandas frame.
@@ -199,19 +239,19 @@ class DifferenceResult(Judged, Decision, Result):
     def _describe(self) -> Description:
         if self.folds:
             return self._describe_by_fold()
-        names = "model A", "model B"
-        return self.describe_as("Calibration of two models", names, self.conclusion, self.confidence_interval)
+        found = self.verdict
+        errors = found.numbers
+        return self.describe_as("Calibration of two models", errors, found.conclusion, self.confidence_interval)
 
     def describe_as(
-        self, title: str, names: tuple[str, str], conclusion: str, interval: ConfidenceInterval
+        self, title: str, errors: Sequence[Number], conclusion: str, interval: ConfidenceInterval
     ) -> Description:
-        """Return a description with other names of the models, another conclusion and another interval."""
-        shown = in_points([root_of(self.estimate_a), root_of(self.estimate_b)])
+        """Return a description with the names and errors of the models, another conclusion and another interval."""
         size = str(self.n_samples[0]) if self.paired else f"{self.n_samples[0]} and {self.n_samples[1]}"
         return Description(
             f"{title} ({self.lens_name}, {size} observations)",
             [conclusion],
-            [Table(("model", TYPICAL), list(zip(names, shown, strict=True)))],
+            [Table(("model", "typical error"), [(error.name, error.shown) for error in errors])],
             [
                 MEANING,
                 f"Target: {self.target} ({'the same' if self.paired else 'different'} observations). It is "
@@ -225,15 +265,16 @@ class DifferenceResult(Judged, Decision, Result):
 
     def _describe_by_fold(self) -> Description:
         first = self.folds[0]
-        columns = {"fold": "{fold}", "n": "{n_samples}"}
-        columns[f"A - B ({percent(first.confidence_level)} interval)"] = "{difference:.3g} {low:.4g} to {high:.4g}"
-        columns |= {"z": "{statistic:.3g}", "p-value": "{pvalue:.4g}", "p (Holm)": "{pvalue_adjusted:.4g}"}
+        rows = [
+            (name, f"{fold.n_samples[0]:,}", *(one.shown for one in fold.typical_errors), in_column(adjusted))
+            for name, fold, adjusted in zip(self.fold_names, self.folds, self.pvalue_adjusted, strict=True)
+        ]
         condition = condition_of_folds(first.condition, is_grouped=first.n_groups is not None)
         size = f"{self.n_samples[0]} observations in {len(self.folds)} folds"
         return Description(
             f"Calibration of two models by fold ({first.lens_name}, {size})",
             [self.conclusion],
-            [Table.of(self._records(), columns)],
+            [Table(("typical error in fold", "n", "model A", "model B", "p (Holm)"), rows)],
             [
                 f"Target in a fold: {first.target} (the same observations).",
                 f"P-value: {self.origin}.",
@@ -245,41 +286,80 @@ class DifferenceResult(Judged, Decision, Result):
         )
 
 
+def difference_found(
+    test: DifferenceResult,
+    names: tuple[str, str],
+    errors: tuple[Number, ...],
+    interval: ConfidenceInterval,
+    *,
+    decision: DecisionWord,
+    better: str | None,
+    pvalue: float,
+    p_name: str,
+    of_folds: Sequence[float] | NDArray[np.float64] = (),
+) -> ModelDifference:
+    """Return what a test found about two models, whose p-value and interval may be adjusted for other pairs.
+
+    ``errors`` are those of the two models, ``better`` the name of one of them, and ``of_folds`` the p-value of each
+    fold, adjusted for their number.
+    """
+    kind: dict[DecisionWord, DifferenceKind] = {
+        "rejected": "opposite in folds" if better is None else "better calibrated",
+        "not rejected": "not told apart",
+        "undecidable": "undecidable",
+    }
+    order = -1 if decision == "rejected" and better == names[1] else 1
+    return ModelDifference(
+        kind=kind[decision],
+        models=names if order > 0 else (names[1], names[0]),
+        errors=errors[::order],
+        difference=None if test.folds else _apart(test, interval, order),
+        pvalue=pvalue,
+        p_name=p_name,
+        n=max(test.n_samples),
+        folds=tuple(name for name, p in zip(test.fold_names, of_folds, strict=True) if rejects(p, test.alpha)),
+    )
+
+
+def _apart(test: DifferenceResult, interval: ConfidenceInterval, order: int) -> Number:
+    """Return by how much the error of B is larger than that of A, in points; with ``order`` -1 that of A.
+
+    The ends are those of the interval of the squared difference, which keeps their order and their signs.
+    """
+    squared = max(test.estimate_a, 0.0), max(test.estimate_b, 0.0)
+    estimate = 100 * (math.sqrt(squared[1]) - math.sqrt(squared[0]))
+    least = max(min(squared) - _UNCERTAIN * test.standard_error, 0.0)
+    high, low = (-100 * difference_of_roots(*squared, end, least) for end in interval)
+    low, high = min(low, estimate), max(high, estimate)
+    return points_apart(order * estimate, ConfidenceInterval(*((low, high) if order > 0 else (-high, -low))))
+
+
 def root_of(estimate: float) -> float:
     """Return a squared error as an error, 0 where its estimate is negative."""
     return math.sqrt(max(estimate, 0.0))
 
 
-def in_points(errors: Sequence[float]) -> list[str]:
-    """Return errors in percentage points, with as many of three decimals as tell them apart.
+def difference_of_roots(a: float, b: float, difference: float, least: float = math.inf) -> float:
+    """Return the difference of the roots of two numbers near ``a`` and ``b`` that have a difference.
+
+    Both are changed in proportion to themselves, in opposite directions, until the smaller one is 0. A difference that
+    is larger than theirs is the larger one of this and of that where the smaller one is ``least``.
 
     Examples
     --------
-    >>> in_points([0.021, 0.0452]), in_points([0.0212, 0.0214]), in_points([0.3, 0.3])
-    (['2.1', '4.5'], ['2.12', '2.14'], ['30.0', '30.0'])
+    >>> round(difference_of_roots(0.05**2, 0.03**2, 0.05**2 - 0.03**2), 9), difference_of_roots(0.0, 0.01, -0.04)
+    (0.02, -0.2)
+    >>> difference_of_roots(0.3, 0.3, 0.0), round(difference_of_roots(0.01, 0.0, 0.0144, 0.0), 9)
+    (0.0, 0.12)
     """
-    shown: list[str] = []
-    for digits in (1, 2, 3):
-        shown = [f"{100 * error:.{digits}f}" for error in errors]
-        if len(set(shown)) == len(set(errors)):
-            break
-    return shown
-
-
-def better_sentence(winner: str, losers: Sequence[str], errors: Sequence[float] | None, p: str, at: str = "") -> str:
-    """Return which model is better calibrated than others, with the error of each, the winner's first."""
-    sizes = ""
-    if errors is not None and all(errors[0] < error for error in errors[1:]):
-        first, *others = in_points(errors)
-        those = f"that of {losers[0]}" if len(losers) == 1 else "theirs"
-        sizes = f": its typical error is {first} points, {those} {join(others)}"
-    return f"{winner} is better calibrated than {join(losers)}{at}{sizes} ({p})."
-
-
-def apart_sentence(a: str, b: str, errors: Sequence[float] | None, p: str, at: str = "") -> str:
-    """Return that two models cannot be told apart, with the error of each."""
-    sizes = "" if errors is None else f": their typical errors are {' and '.join(in_points(errors))} points"
-    return f"{a} and {b} cannot be told apart in calibration{at}{sizes} ({p})."
+    total, change, size = a + b, difference - (a - b), abs(difference)
+    if abs(change) >= total:
+        near = math.sqrt(size)
+    else:
+        near = abs(math.sqrt(a + a * change / total) - math.sqrt(b - b * change / total))
+    is_inside = abs(change) < abs(a - b) and size < abs(a - b)
+    far = 0.0 if is_inside or math.isinf(least) else math.sqrt(least + size) - math.sqrt(least)
+    return math.copysign(max(near, far), difference)
 
 
 def agreed_sign(differences: Sequence[float], pvalues: Sequence[float], alpha: float) -> int:
@@ -310,6 +390,9 @@ def combine_differences(names: Sequence[str], tests: Sequence[DifferenceResult],
         n_samples=(sum(sizes), sum(sizes)),
         n_groups=None if n_groups is None else (n_groups, n_groups),
         smallest_possible_pvalue=rule.pvalue([test.smallest_possible_pvalue for test in tests]),
+        n_expected=max(test.n_expected for test in tests),
+        n_resamples=first.n_resamples,
+        subject=first.subject,
         notes=(*small_notes(names, sizes), *fold_notes(names, tests)),
         folds=tuple(tests),
         fold_names=tuple(names),

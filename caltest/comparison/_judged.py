@@ -31,6 +31,8 @@ from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import ComponentResult, ConfidenceInterval, Result, TestResult
 from caltest.results._decision import level_of, rejects
 from caltest.results._description import Description, counted
+from caltest.results._finding import Number
+from caltest.results._models_verdict import typical_error
 from caltest.results._plain import to_plain
 from caltest.results._progress import Progress, part_of
 from caltest.statistics import Statistic
@@ -111,6 +113,11 @@ class ComparedModel(Result):
     def rejected(self) -> bool:
         """Whether calibration is rejected, after the adjustment for the number of models."""
         return bool(rejects(self.pvalue_adjusted, self.test.alpha))
+
+    @property
+    def typical_error(self) -> Number:
+        """The root of the debiased squared l2 error with its interval, in percentage points."""
+        return typical_error(self.name, self.miscalibration.root, self.miscalibration.root_interval)
 
     @property
     def errors(self) -> list[ComponentResult]:

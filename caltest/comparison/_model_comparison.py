@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from caltest.comparison._difference import (
-    MEANING,
-    NO_ESTIMATE,
-    TYPICAL,
-    apart_sentence,
-    better_sentence,
-    in_points,
-)
+from caltest.comparison._difference import MEANING, NO_ESTIMATE
 from caltest.comparison._judged import SCORE_PARTS, ComparedModel
 from caltest.comparison._pair import ComparedPair, combine_pairs
 from caltest.hypothesis_tests._by_fold import condition_of_folds, few_draws_of_folds, fold_notes, small_notes
@@ -26,12 +20,12 @@ from caltest.predictions.inputs._validation import refuse_if
 from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE, CombinedPValues
 from caltest.results import Note, Result
-from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue, rejects, show_pvalue
-from caltest.results._description import Description, Table, join, percent
+from caltest.results._decision import DecisionWord, decide, rejects, too_few
+from caltest.results._description import Description, Table
+from caltest.results._models_verdict import ModelsVerdict, few_expected
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
 from caltest.results._picture import Picture
-from caltest.results._verdict import Judged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,12 +34,11 @@ CORRECTIONS = (*UNDER_ANY_DEPENDENCE, *UNDER_INDEPENDENCE, "fdr_bh", "fdr_by")
 """Corrections that `compare_models` knows."""
 ALMOST_CONSTANT = 0.01
 """Predictions with a smaller share of the maximal variance do not discriminate."""
-_NAMED_PAIRS = 3  # so many undecided pairs are named in the conclusion
 _NAMES = {"fdr_bh": "Benjamini-Hochberg", "fdr_by": "Benjamini-Yekutieli"}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ModelComparison(Judged, Result):
+class ModelComparison(Result):
     """Result of `compare_models`; iterates over its models.
 
     With folds the models of each fold are compared separately, and ``folds`` holds what was found; ``models`` and
@@ -90,7 +83,7 @@ class ModelComparison(Judged, Result):
     _of_folds: ClassVar[frozenset[str]] = frozenset({"folds", "fold_names"})
     _derived: ClassVar[tuple[str, ...]] = (
         *("n_samples", "pvalue", "rejected", "decision", "confidence_level"),
-        *("ranking", "conclusion", "notes", "target", "scores_of"),
+        *("ranking", "conclusion", "verdict", "notes", "target", "scores_of"),
     )
 
     def __iter__(self) -> Iterator[ComparedModel]:
@@ -119,9 +112,18 @@ class ModelComparison(Judged, Result):
 
     @property
     def decision(self) -> DecisionWord:
-        """The decision about differences; "undecidable" if no p-value as small as ``alpha`` was possible."""
-        smallest = min(pair.test.smallest_possible_pvalue for pair in self.pairs)
-        return decide(self.pvalue, self.alpha, smallest)
+        """The decision about differences; "undecidable" if that about every pair is."""
+        return decide(self.pvalue, self.alpha, self._smallest_possible, self._n_expected)
+
+    @property
+    def _smallest_possible(self) -> float:
+        """The smallest adjusted p-value of a pair that was possible."""
+        return min(pair.smallest_possible_pvalue for pair in self.pairs)
+
+    @property
+    def _n_expected(self) -> float:
+        """The largest expected number of the rarer outcome of a pair."""
+        return max(pair.test.n_expected for pair in self.pairs)
 
     @property
     def ranking(self) -> tuple[str, ...]:
@@ -142,32 +144,49 @@ class ModelComparison(Judged, Result):
     @property
     def conclusion(self) -> str:
         """Which models are better calibrated than which, and for which calibration is rejected, in words."""
-        folds = ", of pairs and of folds" if self.folds else " and of pairs"
-        decisions = f"Decisions are made at the {percent(self.alpha)} level, adjusted for the numbers of models{folds}."
-        return " ".join([*self._differences(), self._rejections(), decisions])
+        return self.verdict.conclusion
 
-    def _rejections(self) -> str:
-        """Return for which models calibration is rejected, or that the data or the draws cannot decide."""
-        names = [model.name for model in self.models]
-        rejected = [model.name for model in self.models if model.rejected]
-        others = [name for name in names if name not in rejected]
-        if rejected:
-            return f"Calibration is rejected for {join(rejected)}{f', but not for {join(others)}' if others else ''}."
+    @cached_property
+    def verdict(self) -> ModelsVerdict:
+        """Which models are better calibrated and by how much, which are calibrated, and what to do."""
+        calibration, unknown = self._calibration()
+        single = self.pairs[0].test
+        return ModelsVerdict.of_pairs(
+            [pair.finding for pair in self.pairs],
+            pvalue=self.pvalue,
+            alpha=self.alpha,
+            smallest_possible_pvalue=self._smallest_possible,
+            subject=single.subject,
+            n_samples=self.n_samples,
+            n_groups=None if single.n_groups is None else max(single.n_groups),
+            n_resamples=self.n_resamples,
+            n_expected=self._n_expected,
+            numbers=() if self.folds else tuple(model.typical_error for model in self.models),
+            cautions=self.notes,
+            names=self.ranking,
+            calibration=calibration,
+            p_of_calibration={model.name: model.pvalue_adjusted for model in self.models},
+            unknown=unknown,
+            n_folds=len(self.folds),
+            paired=self.paired,
+        )
+
+    def _calibration(self) -> tuple[dict[str, DecisionWord], str]:
+        """Return the decision about the calibration of each model, and why some decide nothing."""
         tests = [model.test for model in self.models]
         possible = [test.smallest_possible_pvalue for test in tests]
         smallest = float(correct_pvalues(possible, self.correction, CORRECTIONS).min())
+        found = {
+            model.name: decide(model.pvalue_adjusted, self.alpha, smallest, model.test.n_expected) for model in self
+        }
         if rejects(smallest, self.alpha):
-            return f"Calibration is rejected for none of the {len(names)} models, which does not prove calibration."
+            return found, few_expected(self.pairs[0].test.subject)
         single = [one for test in tests for one in test.folds or (test,)]
-        least = min(model.pvalue_adjusted for model in self.models)
-        of_folds = f" in {len(self.folds)} folds" if self.folds else ""
-        return cannot_decide(
+        return found, too_few(
             smallest,
-            self.alpha,
-            numbers=f"{equate_pvalue(least, name='smallest adjusted p')}, calibration of {len(names)} models{of_folds}",
-            n_groups=None if single[0].n_groups is None else max(test.n_groups or 0 for test in single),
-            n_resamples=single[0].n_resamples,
-            unadjusted=min(test.smallest_possible_pvalue for test in single),
+            min(test.smallest_possible_pvalue for test in single),
+            None if single[0].n_groups is None else max(test.n_groups or 0 for test in single),
+            single[0].n_resamples,
             name="adjusted p-value",
             where=" in a fold" if self.folds else "",
         )
@@ -191,33 +210,6 @@ class ModelComparison(Judged, Result):
         ]
         single = (*self._contradictions(), *constant, *self._single_notes(), *self._too_few_draws())
         return (*single, *self._input_notes)
-
-    def _differences(self) -> list[str]:
-        """Return which models are better calibrated than which, and for which pairs this is not known."""
-        place, errors = {name: k for k, name in enumerate(self.ranking)}, self._errors
-        worse: dict[str, list[ComparedPair]] = {}
-        for pair in self.pairs:
-            worse.setdefault(pair.better or "", []).append(pair)
-        open_pairs, found = worse.pop("", []), []
-        for name in sorted(worse, key=place.__getitem__):
-            losers = sorted((pair.b if name == pair.a else pair.a for pair in worse[name]), key=place.__getitem__)
-            largest = max(pair.pvalue_adjusted for pair in worse[name])
-            p = equate_pvalue(largest, name="adjusted p" if len(losers) == 1 else "largest adjusted p")
-            sizes = None if errors is None else [errors[one] for one in (name, *losers)]
-            found.append(better_sentence(name, losers, sizes, p))
-        if open_pairs and not any(rejects(pair.test.smallest_possible_pvalue, self.alpha) for pair in self.pairs):
-            return ["Whether the models differ in calibration is undecidable."]
-        if len(open_pairs) > _NAMED_PAIRS:
-            return [*found, f"{len(open_pairs)} of the {len(self.pairs)} pairs cannot be told apart in calibration."]
-        for pair in open_pairs:
-            p = equate_pvalue(pair.pvalue_adjusted, name="adjusted p")
-            found.append(apart_sentence(pair.a, pair.b, pair.test.errors, p))
-        return found
-
-    @property
-    def _errors(self) -> dict[str, float] | None:
-        """The typical error of each model by its name; None with folds."""
-        return None if self.folds else {model.name: model.miscalibration.root for model in self.models}
 
     def _too_few_draws(self) -> list[Note]:
         """Return a caution if no simulated test could reject, even if all had the smallest p-value."""
@@ -332,7 +324,7 @@ class ModelComparison(Judged, Result):
         return Description(
             f"Calibration of {len(self.models)} models ({self.lens_name}, {size})",
             [self.conclusion],
-            self._tables(),
+            [*self.verdict.tables(), self._scores()],
             [
                 MEANING,
                 f"Tests of calibration: {describe(first.test.test_statistic)}, {first.test.origin}; p-values adjusted "
@@ -348,43 +340,19 @@ class ModelComparison(Judged, Result):
             self.notes,
         )
 
-    def _tables(self) -> list[Table]:
-        """Return the tables of the models, of the pairs and of the scores."""
-        level = percent(self.confidence_level)
-        models = [model.numbers | {"p": show_pvalue(model.pvalue_adjusted)} for model in self.models]
-        for model, size in zip(models, (model.miscalibration for model in self.models), strict=True):
-            low, high = (f"{100 * end:.1f}" for end in size.root_interval)
-            model["typical"] = f"{100 * size.root:.1f} ({low} to {high})"
-        evidence = {"model": "{model}", f"{TYPICAL}, {level} interval": "{typical}", "adjusted p of calibration": "{p}"}
+    def _scores(self) -> Table:
+        """Return the table of accuracy, plain estimate and scores."""
         plain = self.models[0].plain.test_statistic.name
         parts = ["accuracy", "estimate", "noise_floor"]
         parts += [f"{score}_{part}" for score in ("brier", "log") for part in SCORE_PARTS]
-        scores = [(row["model"], *(f"{row[name]:z.4f}" for name in parts)) for row in models]
-        return [
-            Table.of(models, evidence),
-            self._table_of_pairs(),
-            Table(("model", "accuracy", plain, "noise floor", "Brier", "MCB", "DSC", "log", "MCB", "DSC"), scores),
-        ]
-
-    def _table_of_pairs(self) -> Table:
-        """Return the table of the pairs: their errors, or the fold that decides, and which model is better."""
-        rows = [
-            (
-                f"{pair.a} and {pair.b}",
-                self._deciding_fold(pair) if pair.test.errors is None else " and ".join(in_points(pair.test.errors)),
-                show_pvalue(pair.pvalue_adjusted),
-                pair.better or "",
-            )
-            for pair in self.pairs
-        ]
-        what = "in fold" if self.folds else "typical errors"
-        return Table(("pair", what, "adjusted p", "better calibrated"), rows, left=("better calibrated",))
+        numbers = [model.numbers for model in self.models]
+        scores = [(row["model"], *(f"{row[name]:z.4f}" for name in parts)) for row in numbers]
+        return Table(("model", "accuracy", plain, "noise floor", "Brier", "MCB", "DSC", "log", "MCB", "DSC"), scores)
 
     def _describe_by_fold(self) -> Description:
         first, n_folds = self.folds[0], len(self.folds)
-        models = [(model.name, f"{model.test.pvalue:.4g}", f"{model.pvalue_adjusted:.4g}") for model in self.models]
         errors = [
-            (name, f"{fold.n_samples}", *(f"{100 * model.miscalibration.root:.1f}" for model in fold))
+            (name, f"{fold.n_samples:,}", *(model.typical_error.shown for model in fold))
             for name, fold in zip(self.fold_names, self.folds, strict=True)
         ]
         single = first.pairs[0].test
@@ -394,9 +362,8 @@ class ModelComparison(Judged, Result):
             f"Calibration of {len(self.models)} models by fold ({self.lens_name}, {size})",
             [self.conclusion],
             [
-                Table(("model", "combined p", "adjusted p"), models),
-                self._table_of_pairs(),
-                Table((f"{TYPICAL} in fold", "n", *(model.name for model in self.models)), errors),
+                *self.verdict.tables(),
+                Table(("typical error in fold", "n", *(model.name for model in self.models)), errors),
             ],
             [
                 MEANING,

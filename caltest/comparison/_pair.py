@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from caltest.comparison._difference import (
     DifferenceResult,
     agreed_sign,
-    apart_sentence,
-    better_sentence,
     combine_differences,
+    difference_found,
 )
 from caltest.comparison._grouped_terms import GroupedPairTerms
 from caltest.comparison._judged import ComparedModel, mean_interval
@@ -30,13 +29,17 @@ from caltest.comparison._u_statistics import (
     resample,
     terms_of,
 )
+from caltest.hypothesis_tests._evidence import Evidence
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
+from caltest.resampling import correct_pvalues
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._decision import equate_pvalue, level_of, rejects
+from caltest.results._decision import DecisionWord, decide, level_of
 from caltest.results._description import Description, percent
+from caltest.results._finding import Number
+from caltest.results._models_verdict import ModelDifference
 from caltest.results._plain import to_plain
 from caltest.results._progress import Progress, part_of
 from caltest.statistics._segments import FEWEST_GROUPS
@@ -65,6 +68,10 @@ class ComparedPair(Result):
         Interval for the difference; the level is that of the intervals of all pairs together.
     calibrated : bool
         Whether calibration is rejected for neither model, after the adjustment for the number of models.
+    errors : tuple of Number
+        The typical error of each model with its interval, in percentage points; empty with folds.
+    smallest_possible_pvalue : float
+        The smallest adjusted p-value that the data and the number of draws allow.
     folds : tuple of ComparedPair
         The pair in each fold; empty without folds. Their adjusted p-values are combined, and the ends of the interval
         are means of those in the folds.
@@ -76,9 +83,11 @@ class ComparedPair(Result):
     pvalue_adjusted: float
     simultaneous_interval: ConfidenceInterval
     calibrated: bool
+    errors: tuple[Number, ...] = ()
+    smallest_possible_pvalue: float = 0.0
     folds: tuple[ComparedPair, ...] = ()
 
-    _derived: ClassVar[tuple[str, ...]] = ("better", "conclusion")
+    _derived: ClassVar[tuple[str, ...]] = ("better", "decision", "finding", "conclusion")
 
     @property
     def better(self) -> str | None:
@@ -91,18 +100,29 @@ class ComparedPair(Result):
         return {1: self.b, -1: self.a}.get(agreed_sign(differences, pvalues, self.test.alpha))
 
     @property
+    def decision(self) -> DecisionWord:
+        """The decision about the difference, after the adjustment for the number of pairs."""
+        return decide(self.pvalue_adjusted, self.test.alpha, self.smallest_possible_pvalue, self.test.n_expected)
+
+    @property
+    def finding(self) -> ModelDifference:
+        """What is found about the pair: which model is better calibrated and by how much, if that is shown."""
+        return difference_found(
+            self.test,
+            (self.a, self.b),
+            self.errors,
+            self.simultaneous_interval,
+            decision=self.decision,
+            better=self.better,
+            pvalue=self.pvalue_adjusted,
+            p_name="adjusted p",
+            of_folds=correct_pvalues([fold.pvalue_adjusted for fold in self.folds]) if self.folds else (),
+        )
+
+    @property
     def conclusion(self) -> str:
         """The decision about the pair in words."""
-        p = equate_pvalue(self.pvalue_adjusted, name="adjusted p")
-        if not rejects(self.test.smallest_possible_pvalue, self.test.alpha):
-            return f"Whether {self.a} and {self.b} differ in calibration is undecidable ({p}): see its note."
-        errors = self.test.errors
-        if self.better is not None:
-            order = 1 if self.better == self.a else -1
-            winner, loser = (self.a, self.b)[::order]
-            return better_sentence(winner, [loser], errors and errors[::order], p)
-        rest = " Calibration is rejected for neither." if self.calibrated else ""
-        return f"{apart_sentence(self.a, self.b, errors, p)}{rest}"
+        return self.finding.sentence
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -134,8 +154,7 @@ class ComparedPair(Result):
         return to_plain(self.numbers)
 
     def _describe(self) -> Description:
-        title = f"{self.a} and {self.b}"
-        return self.test.describe_as(title, (self.a, self.b), self.conclusion, self.simultaneous_interval)
+        return self.test.describe_as(f"{self.a} and {self.b}", self.errors, self.conclusion, self.simultaneous_interval)
 
 
 @dataclass(frozen=True)
@@ -195,7 +214,7 @@ def compare_pairs(
         part = part_of(progress, int(is_bootstrap), 1 + is_bootstrap)
         pivots = draw_pivots(terms, pairs, outcomes=outcomes, progress=part, **options)
         largest.extend(np.abs([found.kinds for found in pivots.values()]).max(axis=0))
-    single = {}
+    single, evidence = {}, [Evidence.of(sample, lens, None) for sample in samples]
     for a, b in pairs:
         grouped = _groups_of([terms[a], terms[b]])
         single[a, b] = _difference_result(
@@ -207,6 +226,8 @@ def compare_pairs(
             n_samples=(samples[a].n_samples, samples[b].n_samples),
             paired=paired,
             lens=lens,
+            n_expected=min(evidence[a].n_expected, evidence[b].n_expected),
+            subject=evidence[a].subject,
             **grouped,
             **context,
         )
@@ -231,6 +252,10 @@ def adjust_pairs(models: Sequence[ComparedModel], tested: PairDifferences, level
                 pvalue_adjusted=max(pvalue, single.pvalue),
                 simultaneous_interval=ConfidenceInterval(single.difference - below, single.difference + above),
                 calibrated=not (models[a].rejected or models[b].rejected),
+                errors=(models[a].typical_error, models[b].typical_error),
+                smallest_possible_pvalue=max(
+                    single.smallest_possible_pvalue, *(1 / (len(kind) + 1) for kind in tested.largest)
+                ),
             )
         )
     return pairs
@@ -246,6 +271,7 @@ def combine_pairs(names: Sequence[str], pairs: Sequence[ComparedPair], *, calibr
         pvalue_adjusted=CombinedPValues(len(pairs)).pvalue([pair.pvalue_adjusted for pair in pairs]),
         simultaneous_interval=mean_interval(sizes, [pair.simultaneous_interval for pair in pairs]),
         calibrated=calibrated,
+        smallest_possible_pvalue=CombinedPValues(len(pairs)).pvalue([pair.smallest_possible_pvalue for pair in pairs]),
         folds=tuple(pairs),
     )
 
@@ -272,15 +298,18 @@ def _difference_result(
     z = difference / error if error > 0 else 0.0
     level = context["confidence_level"]
     origin, pvalue, below = _NORMAL, float(2 * ndtr(-abs(z))), float(ndtri((1 + level) / 2)) * error
+    smallest, n_resamples = 0.0, 0 if deviation is None else len(deviation)
     if deviation is not None:
         origin = f"{len(deviation)} {_BOOTSTRAP}"
         drawn = critical_value(np.abs(deviation), abs(difference), level)
         if not math.isfinite(drawn[1]):
             notes = (*notes, _too_few_draws(len(deviation), "bootstrap sample", level))
+            smallest = 1 / (len(deviation) + 1)
         # Observations that show no variance show none when they are resampled.
         pvalue, below = np.maximum(drawn, (pvalue, below)).tolist() if differences.unreliable[pair] else drawn
-    above, smallest = below, 0.0
+    above = below
     if pivots is not None:
+        n_resamples = pivots.n_resamples
         # Labels that hardly vary show neither their variance nor that of simulated ones: the normal limit is the least.
         normal = deviation is not None or differences.unreliable[pair]
         least = (pvalue, below) if normal else (0.0, 0.0)
@@ -291,7 +320,7 @@ def _difference_result(
         below, above = (max(least[1], far * error) if error > 0 else 0.0 for far in reach)
         if not math.isfinite(sum(reach)):
             notes = (*notes, _too_few_draws(pivots.n_resamples, "draw", level))
-            smallest = 1 / (pivots.n_resamples + 1)
+            smallest = max(smallest, 1 / (pivots.n_resamples + 1))
         if pivots.degrees + 1 < FEWEST_GROUPS:
             pvalue, below, above, smallest = 1.0, math.inf, math.inf, 1.0
     if not differences.informative[pair]:
@@ -307,6 +336,7 @@ def _difference_result(
         method="bootstrap" if deviation is not None else "asymptotic" if pivots is None else "simulation",
         origin=origin,
         smallest_possible_pvalue=smallest,
+        n_resamples=n_resamples,
         notes=notes,
         **context,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Unpack
 
 from numpy.typing import ArrayLike
@@ -16,17 +17,17 @@ from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_positive
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
-from caltest.results import Note, Result
-from caltest.results._decision import Decision, equate_pvalue, rejects
+from caltest.results import ConfidenceInterval, Note, Number, Result
+from caltest.results._decision import Decision, rejects
 from caltest.results._description import Description, percent
+from caltest.results._margin_verdict import MarginFinding, MarginVerdict
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
-from caltest.results._verdict import Judged
 from caltest.statistics._squared_l2_distribution import greatest_l2
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class EquivalenceResult(Judged, Decision, Result):
+class EquivalenceResult(Decision, Result):
     """Result of `equivalence_test`; unpacks as ``statistic, pvalue``.
 
     Attributes
@@ -52,7 +53,9 @@ class EquivalenceResult(Judged, Decision, Result):
     alpha: float
     interval: L2Interval
 
-    _derived: ClassVar[tuple[str, ...]] = ("rejected", "conclusion", "hypothesis", "method", "n_samples", "lens_name")
+    _derived: ClassVar[tuple[str, ...]] = (
+        *("rejected", "decision", "conclusion", "verdict", "hypothesis", "method", "n_samples", "lens_name"),
+    )
 
     @property
     def method(self) -> str:
@@ -94,24 +97,55 @@ class EquivalenceResult(Judged, Decision, Result):
         return self.interval.notes
 
     @property
+    def smallest_possible_pvalue(self) -> float:  # type: ignore[override]
+        """1 if these observations show no margin at all, as few groups or observations do; otherwise 0."""
+        return float(self.interval.confidence_interval.high >= greatest_l2(self.interval.n_outcomes))
+
+    @property
     def conclusion(self) -> str:
         """The decision in words."""
-        verdict, number = "is" if self.rejected else "is not", self.interval.n_cells
-        cells = "1 cell" if number == 1 else f"{number} cells"
-        said = (
-            f"It {verdict} shown at the {percent(self.alpha)} level that the l2 calibration error within "
-            f"{cells} is below {self.margin:.4g} ({equate_pvalue(self.pvalue)})."
+        return self.verdict.conclusion
+
+    @cached_property
+    def verdict(self) -> MarginVerdict:
+        """Whether the typical error is shown to be below the margin, and what to do."""
+        high, level = 100 * self.smallest_margin, percent(1 - self.alpha)
+        question = MarginFinding(
+            kind="below",
+            size=Number(
+                name="typical error",
+                estimate=100 * self.interval.root,
+                interval=ConfidenceInterval(0.0, high),
+                shown=f"at most {high:.4g} points ({level} confidence)",
+            ),
+            margin=100 * self.margin,
+            unit="points",
+            pvalue=self.pvalue,
+            n=self.n_samples,
         )
-        if self.interval.confidence_interval.high >= greatest_l2(self.interval.n_outcomes):
-            return f"{said} These observations certify no margin."
-        return f"{said} The smallest margin that these observations certify is {self.smallest_margin:.4g}."
+        return MarginVerdict(
+            pvalue=self.pvalue,
+            alpha=self.alpha,
+            smallest_possible_pvalue=self.smallest_possible_pvalue,
+            n_samples=self.n_samples,
+            n_groups=self.interval.n_groups,
+            weighted=self.interval.weighted,
+            n_outcomes=self.interval.n_outcomes,
+            findings=(question,) if self.rejected else (),
+            question=question,
+            numbers=(question.size,),
+            size=self.interval,
+            cautions=self.notes,
+        )
 
     def _describe(self) -> Description:
         about = self.interval
         return Description(
             f"Equivalence test ({about.lens_name}, {about.size}, {about.n_cells} cells (bins))",
-            [self.conclusion, about.conclusion],
+            [self.conclusion],
             remarks=[
+                f"Typical error: the root of the squared l2 calibration error, {100 * about.root:.1f} points by the "
+                "debiased estimate; 0 if calibrated.",
                 f"Hypothesis: {self.hypothesis}. Deviations of opposite sign within a cell (bin) cancel and are not "
                 "detected.",
                 f"P-value: {about.origin}{', computed without Monte Carlo draws' * (self.method == 'asymptotic')}.",

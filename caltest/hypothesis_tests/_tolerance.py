@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
@@ -20,9 +20,9 @@ from caltest.predictions.inputs._validation import refuse_if, validate_positive
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, LimitDistribution, Tail, chi_squared
 from caltest.resampling.engine._run import Answer, settle
-from caltest.results._decision import equate_pvalue
+from caltest.results import ConfidenceInterval, Number
 from caltest.results._description import Table, percent
-from caltest.results._verdict import Verdict
+from caltest.results._margin_verdict import MarginFinding, MarginVerdict
 from caltest.statistics import HosmerLemeshow
 
 
@@ -119,6 +119,9 @@ def _numbers(values: ArrayLike, name: str, *, positive: bool = False) -> NDArray
     return array
 
 
+_WITHOUT_LIMIT = "compatible with 0", "infinite, because a label had been given probability 0"
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ToleranceResult(ClassicalTestResult):
     """Result of `tolerance_test`: a `ClassicalTestResult` with the margin.
@@ -129,21 +132,43 @@ class ToleranceResult(ClassicalTestResult):
         The miscalibration that is tolerated, standardised.
     miscalibration : float
         Estimate of the standardised miscalibration, debiased: the root of ``max(C - degrees_of_freedom, 0) / n``.
+    largest_margin : float
+        The largest margin that these observations show to be exceeded at the level; 0 if there is none.
     """
 
     margin: float
     miscalibration: float
-
-    def _verdict(self) -> Verdict:
-        return replace(super()._verdict(), said=self.conclusion)
+    largest_margin: float
 
     @property
-    def conclusion(self) -> str:
-        """The decision in words."""
-        proven = "is" if self.rejected else "is not"
-        return (
-            f"It {proven} proven at the {percent(self.alpha)} level that the standardised miscalibration exceeds "
-            f"{self.margin:.4g} ({equate_pvalue(self.pvalue)}). The debiased estimate is {self.miscalibration:.4g}."
+    def n_expected(self) -> float:  # type: ignore[override]
+        """Expected number of the rarer one of events and other observations."""
+        return float(self._evidence.n_expected)
+
+    def _verdict(self) -> MarginVerdict:
+        at_least = f"at least {self.largest_margin:.4g} ({percent(1 - self.alpha)} confidence)"
+        question = MarginFinding(
+            kind="above",
+            size=Number(
+                name="standardised miscalibration",
+                estimate=self.miscalibration,
+                interval=ConfidenceInterval(self.largest_margin, math.inf),
+                shown=at_least if 0 < self.largest_margin < math.inf else _WITHOUT_LIMIT[self.largest_margin > 0],
+            ),
+            margin=self.margin,
+            pvalue=self.pvalue,
+            n=self.n_samples,
+        )
+        return MarginVerdict(
+            pvalue=self.pvalue,
+            alpha=self.alpha,
+            n_samples=self.n_samples,
+            n_outcomes=self.n_outcomes,
+            n_expected=self.n_expected,
+            findings=(question,) if self.rejected else (),
+            question=question,
+            numbers=(question.size,),
+            cautions=self.notes,
         )
 
 
@@ -248,7 +273,22 @@ def tolerance_test(
         table=Table(("statistic", "value", "at the margin (5 % to 95 %)", "p-value"), [result._row()]),
         margin=tolerated,
         miscalibration=math.sqrt(max(value - freedom, 0.0) / sample.n_samples),
+        largest_margin=_largest_margin(value, freedom, sample.n_samples, options["alpha"]),
     )
+
+
+def _largest_margin(value: float, freedom: int, n_samples: int, alpha: float) -> float:
+    """Return the margin at which the p-value of a statistic is the level."""
+    from scipy.optimize import brentq
+
+    def excess(margin: float) -> float:
+        return float(tolerance_pvalue(value, freedom, n_samples, margin)) - alpha
+
+    if not freedom or excess(0.0) >= 0:
+        return 0.0
+    if not math.isfinite(value):
+        return math.inf
+    return float(brentq(excess, 0.0, math.sqrt(value / n_samples), xtol=1e-9))
 
 
 def _null(freedom: int, noncentrality: float) -> Distribution:

@@ -1,4 +1,4 @@
-"""A comparison of models as a forest plot: noise, miscalibration, and the differences between pairs."""
+"""A comparison of models as a forest plot: noise, errors, and the differences between pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison import ModelComparison
-from caltest.plotting._axes import BAR, DASHED, LINE, draw_forest, in_one_look, require, save_drawn, several
+from caltest.plotting._axes import (
+    BAR,
+    DASHED,
+    LINE,
+    MOST_TOGETHER,
+    draw_forest,
+    in_one_look,
+    require,
+    save_drawn,
+    several,
+)
 from caltest.predictions.inputs._validation import refuse_if
 from caltest.results._description import percent
 
@@ -27,9 +37,10 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
     r"""Plot a comparison of models as three forest plots.
 
     Left, the plain estimate of each model over the bar of what a calibrated model shows on the same predictions (5 % to
-    95 % of the null distribution, its mean as a tick); middle, the root of the debiased squared l2 error with its
-    interval. Points are filled where calibration is rejected, by the adjusted p-value. Right, the difference of each
-    pair with its simultaneous interval, filled where one model is better calibrated.
+    95 % of the null distribution, its mean as a tick); middle, the typical error in percentage points, the
+    root of the debiased squared l2 error, with its interval. Points are filled where calibration is rejected, by the
+    adjusted p-value. Right, by how many points the errors of a pair differ, with simultaneous intervals, filled where
+    one model is better calibrated; of more than four models the pairs with the one whose error is smallest.
 
     Parameters
     ----------
@@ -58,7 +69,7 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
     >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
     >>> axes = caltest.plotting.plot_comparison(caltest.compare_models(y_true, y_prob, n_resamples=99, rng=0))
     >>> [ax.get_xlabel().replace("\n", " ") for ax in axes]
-    ['average error in cells', 'l2 error (debiased)', 'difference of squared l2 errors (first - second)']
+    ['average error in cells', 'typical error (points)', 'difference of errors (points)']
     """
     require(comparison, ModelComparison, "comparison", "compare_models")
     refuse_if(comparison.folds, "`comparison` has no picture of all folds; plot one of its `folds`.")
@@ -74,23 +85,24 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
     quantity = models[0].plain.test_statistic.words
     estimates = [model.plain.statistic for model in models]
     draw_forest(plain, estimates, rejected, names, xlabel=quantity, title="estimate and noise floor")
-    sizes = [model.miscalibration for model in models]
+    sizes, found = [model.typical_error for model in models], _pairs(comparison)
     draw_forest(
         size,
-        [found.root for found in sizes],
+        [one.estimate for one in sizes],
         rejected,
         [""] * len(models),
-        intervals=[found.root_interval for found in sizes],
-        xlabel="l2 error (debiased)",
+        intervals=np.array([one.interval for one in sizes]),
+        xlabel="typical error (points)",
         title=f"{level} intervals",
     )
+    apart = [one.difference for one in found]
     draw_forest(
         pairs,
-        [pair.test.difference for pair in comparison.pairs],
-        [pair.better is not None for pair in comparison.pairs],
+        [one.estimate for one in apart],
+        [one.better is not None for one in found],
         labels,
-        intervals=[pair.simultaneous_interval for pair in comparison.pairs],
-        xlabel="difference of squared l2 errors\n(first - second)",
+        intervals=[np.where(np.isfinite(one.interval), one.interval, np.nan) for one in apart],
+        xlabel="difference of errors (points)",
         title=f"{level} intervals,\nall pairs together",
     )
     pairs.axvline(0, color=LINE, zorder=0, **DASHED)
@@ -130,4 +142,13 @@ def figure_size(comparison: ModelComparison) -> tuple[float, float]:
 def _row_names(comparison: ModelComparison) -> tuple[list[str], list[str]]:
     """Return the names of models and of pairs, in lines that leave room for the panels."""
     names = [fill(model.name, _NAME_WIDTH) for model in comparison.models]
-    return names, [fill(f"{pair.a} - {pair.b}", _NAME_WIDTH) for pair in comparison.pairs]
+    found = (one.models for one in _pairs(comparison))
+    return names, [fill(f"{second} - {first}", _NAME_WIDTH) for first, second in found]
+
+
+def _pairs(comparison: ModelComparison) -> list[Any]:
+    """Return the pairs that are drawn: all, or of many models those with the one whose error is smallest."""
+    found = [pair.finding for pair in comparison.pairs]
+    if len(comparison.models) <= MOST_TOGETHER:
+        return found
+    return [one for one in found if comparison.ranking[0] in one.models]

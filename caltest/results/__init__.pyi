@@ -7,6 +7,10 @@ from ._description import Table as Table
 from ._finding import Finding as Finding
 from ._finding import Number as Number
 from ._finding import Subject as Subject
+from ._margin_verdict import MarginFinding as MarginFinding
+from ._margin_verdict import MarginVerdict as MarginVerdict
+from ._models_verdict import ModelDifference as ModelDifference
+from ._models_verdict import ModelsVerdict as ModelsVerdict
 from ._note import CalibrationWarning as CalibrationWarning
 from ._note import Note as Note
 from ._progress import Progress as Progress

@@ -95,16 +95,29 @@ def cannot_decide(
     This test cannot decide: with 9 draws no p-value below 0.1 is possible, and the level is 5 % (p = 0.3).
     """
     single = smallest if unadjusted is None else unadjusted
-    few_draws = bool(n_resamples) and single <= _FEWEST / (n_resamples + 1)
-    if few_draws or n_groups is None:
-        subject, reason = "This test", f"{n_resamples} draw{'' if n_resamples == 1 else 's'}{where}"
-    else:
-        subject, reason = "These data", f"{n_groups} group{'' if n_groups == 1 else 's'}{where}"
-    level = f"{100 * alpha:.4g} %"
-    return (
-        f"{subject} cannot decide: with {reason} no {name} below {smallest:.4g} is possible, and the level is {level} "
-        f"({numbers})."
-    )
+    subject = "This test" if _are_draws(single, n_groups, n_resamples) else "These data"
+    reason = too_few(smallest, single, n_groups, n_resamples, name=name, where=where)
+    return f"{subject} cannot decide: {reason}, and the level is {100 * alpha:.4g} % ({numbers})."
+
+
+def too_few(
+    smallest: float, single: float, n_groups: int | None, n_resamples: int, *, name: str = "p-value", where: str = ""
+) -> str:
+    """Return why no p-value below ``smallest`` is possible; ``single`` is that of a test before the adjustment.
+
+    Examples
+    --------
+    >>> too_few(0.5, 0.25, 3, 999, name="adjusted p-value")
+    'with 3 groups no adjusted p-value below 0.5 is possible'
+    """
+    draws = _are_draws(single, n_groups, n_resamples)
+    number, what = (n_resamples, "draw") if draws else (n_groups, "group")
+    return f"with {number} {what}{'' if number == 1 else 's'}{where} no {name} below {smallest:.4g} is possible"
+
+
+def _are_draws(single: float, n_groups: int | None, n_resamples: int) -> bool:
+    """Whether it is the draws that are too few, not the groups."""
+    return n_groups is None or (bool(n_resamples) and single <= _FEWEST / (n_resamples + 1))
 
 
 def level_of(confidence_level: float) -> float:

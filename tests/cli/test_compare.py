@@ -26,7 +26,10 @@ def test_the_command_says_what_the_function_says(files, run, answer):
     code, out, err = run("compare", *files, "--resamples", "99")
     assert (code, err) == (0, "")
     result, columns = out.rsplit("\n\n", 1)
-    assert result == str(caltest.compare_models(Y_TRUE, models, n_resamples=99, rng=0))
+    comparison = caltest.compare_models(Y_TRUE, models, n_resamples=99, rng=0)
+    assert result == str(comparison.verdict)
+    detailed = run("compare", *files, "--resamples", "99", "--details")[1]
+    assert detailed.rsplit("\n\n", 1)[0] == str(comparison)
     assert columns.startswith("Label column: digit. Labels and their probability columns: 0 -> p_0, 1 -> p_1, 2")
     options = {
         "lens": caltest.ClassWise(3),
@@ -50,7 +53,7 @@ def test_data_sets_of_their_own_and_a_picture(files, tmp_path, run):
     picture = tmp_path / "forest.png"
     arguments = ["compare", *files[:2], "--unpaired", "--resamples", "99"]
     pairs = {name: (Y_TRUE, MODELS[name]) for name in NAMES[:2]}
-    expected = str(caltest.compare_models(None, pairs, n_resamples=99, rng=0))
+    expected = str(caltest.compare_models(None, pairs, n_resamples=99, rng=0).verdict)
     code, out, err = run(*arguments)
     assert (code, out.rsplit("\n\n", 1)[0], err) == (0, expected, "")
     code, _, err = run(*arguments, "--plot", picture)
@@ -110,7 +113,7 @@ def test_folds_are_compared_one_by_one(tmp_path, files, run, answer):
     models = {name: MODELS[name] for name in NAMES[:2]}
     expected = caltest.compare_models(Y_TRUE, models, folds=fold, n_resamples=199, rng=0)
     code, out, _ = run("compare", *arguments, *options)
-    assert (code, out.rsplit("\n\n", 1)[0]) == (0, str(expected))
+    assert (code, out.rsplit("\n\n", 1)[0]) == (0, str(expected.verdict))
     pd.read_csv(arguments[1]).assign(fold=1 - fold).to_csv(arguments[1], index=False)
     assert "the folds are not those of other files" in run("compare", *arguments, *options)[2]
     assert "leave out --unpaired" in run("compare", *arguments, *options, "--unpaired")[2]

@@ -8,12 +8,12 @@ from tests.results.printed import printed
 
 PRINTED = """
 Calibration of two models (whole prediction, 899 observations)
-Model B is better calibrated than model A at the 5 % level: its typical error is
-1.2 points, that of model A 15.6 (p = 0.0001127).
+Model B is better calibrated than model A: its typical error is 1.2 points, that
+of model A 15.6 (p = 0.0001127). Decisions are made at the 5 % level.
 
- model    typical error (points)
- model A                    15.6
- model B                     1.2
+ model    typical error
+ model A    15.6 points
+ model B     1.2 points
 
   Typical error: the root of the debiased squared l2 calibration error, in
     percentage points; 0 if calibrated. Differences are tested by the squared
@@ -29,13 +29,12 @@ Model B is better calibrated than model A at the 5 % level: its typical error is
 """
 PRINTED_UNPAIRED = """
 Calibration of two models (class 8 against the rest, 450 and 449 observations)
-Model A and model B cannot be told apart in calibration at the 5 % level: their
-typical errors are 12.1 and 1.6 points (p = 0.1). This does not prove that they
-are equally calibrated.
+Whether model A and model B differ in calibration cannot be told: with 9 draws
+no p-value below 0.1 is possible (p = 0.1). Decisions are made at the 5 % level.
 
- model    typical error (points)
- model A                    12.1
- model B                     1.6
+ model    typical error
+ model A    12.1 points
+ model B     1.6 points
 
   Typical error: the root of the debiased squared l2 calibration error, in
     percentage points; 0 if calibrated. Differences are tested by the squared
@@ -72,13 +71,14 @@ def test_what_is_printed():
 def test_the_better_model_is_named():
     y_true, a, _ = two_models(300, 3, seed=1)
     worse = temper(a, 0.3)
-    for pair, words in (((a, worse), "Model A is better calibrated than model B at the 5 % level: its "),
-                        ((worse, a), "Model B is better calibrated than model A at the 5 % level: its ")):  # fmt: skip
+    for pair, words in (((a, worse), "Model A is better calibrated than model B: its "),
+                        ((worse, a), "Model B is better calibrated than model A: its ")):  # fmt: skip
         assert ct.paired_test(y_true, *pair).conclusion.startswith(words)
     same = ct.paired_test(y_true, a, a, alpha=0.1)
-    words = "Model A and model B cannot be told apart in calibration at the 10 % level: their typical errors are "
+    words = "No model is shown to be better calibrated: the typical errors are "
     assert same.conclusion.startswith(words)
-    assert same.conclusion.endswith("points (p = 1). This does not prove that they are equally calibrated.")
+    words = "(p = 1). This does not prove that they are equally calibrated. Decisions are made at the 10 % level."
+    assert same.conclusion.endswith(words)
 
 
 def test_lens_and_names():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
+from caltest.results._models_verdict import typical_error
 from tests.reference.examples import draw_labels
 from tests.results.printed import printed
 
@@ -41,27 +42,22 @@ def texts(comparison, code):
 # --- decisions
 
 
-A, B = "its typical error is 2.1 points, that of b 4.5", "its typical error is 2.1 points, that of a 4.5"
-APART = "a and b cannot be told apart in calibration: their typical errors are 4.5 and 2.1 points"
-
-
 def test_the_decision_on_a_pair(digits):
+    its = "its typical error is 2.1 points, that of"
     for difference, pvalue, calibrated, better, words in (
-        (0.1, 0.05, True, "b", f"b is better calibrated than a: {B} (adjusted p = 0.05)."),
-        (-0.1, 0.01, False, "a", f"a is better calibrated than b: {A} (adjusted p = 0.01)."),
-        (
-            0.1,
-            0.06,
-            True,
-            None,
-            f"{APART} (adjusted p = 0.06). Calibration is rejected for neither.",
-        ),
-        (0.1, 0.06, False, None, f"{APART} (adjusted p = 0.06)."),
+        (0.1, 0.05, True, "b", f"b is better calibrated than a: {its} a 4.5 (adjusted p = 0.05)."),
+        (-0.1, 0.01, False, "a", f"a is better calibrated than b: {its} b 4.5 (adjusted p = 0.01)."),
+        (0.1, 0.06, True, None, "a and b cannot be told apart in calibration (adjusted p = 0.06)."),
     ):
-        squared = 0.021**2, 0.0452**2
-        squared = dict(zip(("estimate_a", "estimate_b"), squared[:: 1 if difference < 0 else -1], strict=True))
-        test = replace(digits.pairs[0].test, difference=difference, **squared)
-        pair = replace(digits.pairs[0], a="a", b="b", test=test, pvalue_adjusted=pvalue, calibrated=calibrated)
+        order = 1 if difference < 0 else -1
+        roots = (0.021, 0.0452)[::order]
+        errors = tuple(map(typical_error, "ab", roots))
+        test = replace(digits.pairs[0].test, difference=difference, estimate_a=roots[0] ** 2, estimate_b=roots[1] ** 2)
+        changed = {"pvalue_adjusted": pvalue, "calibrated": calibrated, "errors": errors}
+        pair = replace(digits.pairs[0], a="a", b="b", test=test, **changed)
+        size = pair.finding.difference
+        assert size.estimate == pytest.approx(2.42 if better else 2.42 * order)
+        assert size.interval.low <= size.estimate <= size.interval.high
         assert (pair.better, pair.conclusion) == (better, words)
 
 
@@ -71,7 +67,8 @@ def test_calibrated_pairs_are_those_of_two_models_that_are_not_rejected(digits):
     one = replace(digits, models=tuple(replace(model, pvalue_adjusted=0.5) for model in digits.models))
     for pair in digits.pairs:
         assert pair.calibrated == (min(adjusted[pair.a], adjusted[pair.b]) > 0.05)
-    assert "Calibration is rejected for none of the 4 models, which does not prove" in one.conclusion
+    words = f"No miscalibration is found in {', '.join(NAMES[:3])} and {NAMES[3]}. This does not prove that they are"
+    assert words in one.conclusion
 
 
 def test_undecided_pairs_are_named_if_they_are_few(digits):
@@ -79,7 +76,7 @@ def test_undecided_pairs_are_named_if_they_are_few(digits):
         pairs = [replace(pair, pvalue_adjusted=1.0 if i < n_pairs else 0.01) for i, pair in enumerate(digits.pairs)]
         return replace(digits, pairs=tuple(pairs)).conclusion
 
-    apart = "logistic_regression and {} cannot be told apart in calibration: their"
+    apart = "logistic_regression and {} cannot be told apart in calibration ("
     assert "told apart" not in decided(0)
     assert apart.format("naive_bayes") in decided(1)
     assert apart.format("random_forest") in decided(2)
@@ -138,23 +135,21 @@ def test_notes_name_the_models_that_they_are_about(digits):
 
 PRINTED = """
 Calibration of 3 models (whole prediction, the same 899 observations)
-network is better calibrated than bayes: its typical error is 1.2 points, that
-of bayes 15.6 (adjusted p = 0.01). logistic is better calibrated than bayes: its
-typical error is 4.4 points, that of bayes 15.6 (adjusted p = 0.01). logistic
-and network cannot be told apart in calibration: their typical errors are 4.4
-and 1.2 points (adjusted p = 0.065). Calibration is rejected for logistic and
-bayes, but not for network. Decisions are made at the 5 % level, adjusted for
-the numbers of models and of pairs.
+network and logistic are better calibrated than bayes: their typical errors are
+up to 2.9 and 4.4 points, that of bayes 15.6 (largest adjusted p = 0.01).
+logistic and network cannot be told apart in calibration (adjusted p = 0.065).
+Calibration is rejected for logistic and bayes, but not for network. Decisions
+are made at the 5 % level, adjusted for the numbers of models and of pairs.
 
- model     typical error (points), 95 % interval  adjusted p of calibration
- logistic                       4.4 (2.7 to 6.0)                       0.02
- bayes                       15.6 (12.2 to 19.0)                      0.015
- network                        1.2 (0.0 to 2.9)                       0.69
+ model     typical error (95 % interval)  calibration   adjusted p
+ logistic        4.4 points (2.7 to 6.0)  rejected          0.0200
+ bayes        15.6 points (12.2 to 19.0)  rejected          0.0150
+ network                up to 2.9 points  not rejected      0.6900
 
- pair                  typical errors  adjusted p  better calibrated
- logistic and bayes      4.4 and 15.6        0.01  logistic
- logistic and network     4.4 and 1.2       0.065
- bayes and network       15.6 and 1.2        0.01  network
+ pair                           errors differ by  adjusted p  better calibrated
+ logistic and bayes    11.2 points (4.1 to 19.6)      0.0100  logistic
+ network and bayes     14.3 points (7.6 to 20.0)      0.0100  network
+ logistic and network           up to 6.0 points      0.0650
 
          accurac           noise
  model         y     ECE   floor   Brier     MCB     DSC     log     MCB     DSC
@@ -225,9 +220,9 @@ logistic and bayes (whole prediction, 899 observations)
 logistic is better calibrated than bayes: its typical error is 4.4 points, that
 of bayes 15.6 (adjusted p = 0.01).
 
- model     typical error (points)
- logistic                     4.4
- bayes                       15.6
+ model                  typical error
+ logistic     4.4 points (2.7 to 6.0)
+ bayes     15.6 points (12.2 to 19.0)
 
   Typical error: the root of the debiased squared l2 calibration error, in
     percentage points; 0 if calibrated. Differences are tested by the squared
@@ -243,17 +238,17 @@ of bayes 15.6 (adjusted p = 0.01).
 """
 PRINTED_UNPAIRED = """
 Calibration of 2 models (confidence, 449 to 450 observations each)
-network is better calibrated than forest: its typical error is 0.0 points, that
-of forest 29.5 (adjusted p = 0.01). Calibration is rejected for forest, but not
-for network. Decisions are made at the 5 % level, adjusted for the numbers of
-models and of pairs.
+network is better calibrated than forest: its typical error is up to 3.4 points,
+that of forest 29.5 (adjusted p = 0.01). Calibration is rejected for forest, but
+not for network. Decisions are made at the 5 % level, adjusted for the numbers
+of models and of pairs.
 
- model    typical error (points), 95 % interval  adjusted p of calibration
- forest                     29.5 (27.2 to 31.8)                       0.02
- network                       0.0 (0.0 to 3.4)                       0.88
+ model    typical error (95 % interval)  calibration   adjusted p
+ forest      29.5 points (27.2 to 31.8)  rejected          0.0200
+ network               up to 3.4 points  not rejected      0.8800
 
- pair                typical errors  adjusted p  better calibrated
- forest and network    29.5 and 0.0        0.01  network
+ pair                          errors differ by  adjusted p  better calibrated
+ network and forest  29.5 points (26.2 to 32.5)      0.0100  network
 
          accurac           noise
  model         y     ECE   floor   Brier     MCB     DSC     log     MCB     DSC
@@ -307,7 +302,7 @@ def test_what_is_printed():
 def test_html(digits):
     html = digits._repr_html_()
     assert html.count("<table>") == 3
-    assert "neural_network is better calibrated than" in html
+    assert "neural_network and logistic_regression are better calibrated than" in html
     assert "-0.0000" not in html + str(digits)
 
 
@@ -327,8 +322,9 @@ def test_three_groups_cannot_decide():
     p, site = rng.random(300), np.arange(300) % 3
     y_true = (rng.random(300) < p).astype(int)
     found = ct.compare_models(y_true, {"a": p, "b": p**1.5}, groups=site, n_resamples=99, rng=0)
-    words = "These data cannot decide: with 3 groups no adjusted p-value below 0.5 is possible, and the level is 5 %"
+    words = "Whether a and b are calibrated cannot be told: with 3 groups no adjusted p-value below 0.5 is possible."
     assert words in found.conclusion
-    assert "Whether the models differ in calibration is undecidable." in found.conclusion
+    assert found.conclusion.startswith("Whether a and b differ in calibration cannot be told: with 3 groups no ")
+    assert "not rejected" not in found.conclusion
     assert "told apart" not in found.conclusion
     assert "rejected for none" not in found.conclusion

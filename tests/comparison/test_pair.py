@@ -31,12 +31,15 @@ def test_a_difference_in_all_folds_has_a_direction():
     sharp = y_prob**3 / (y_prob**3).sum(axis=1, keepdims=True)
     found = caltest.paired_test(y_true, sharp, y_prob, folds=fold)
     assert found.better == "B"
-    assert found.conclusion.startswith("Model B is better calibrated than model A at the 5 % level (combined p = ")
-    assert found.conclusion.endswith("3 folds, in folds 0, 1 and 2).")
+    words = "Model B is better calibrated than model A in folds 0, 1 and 2 (combined p = "
+    assert found.conclusion.startswith(words)
+    assert found.verdict.findings[0].folds == ("0", "1", "2")
     mixed = [np.where((fold == 0)[:, None], first, other) for first, other in ((sharp, y_prob), (y_prob, sharp))]
     found = caltest.paired_test(y_true, *mixed, folds=fold)
     assert (found.rejected, found.better) == (True, None)
-    assert found.conclusion.endswith("3 folds, in folds 0, 1 and 2), in different directions.")
+    words = "Model A and model B differ in calibration in folds 0, 1 and 2, in different directions (combined p = "
+    assert found.conclusion.startswith(words)
+    assert found.verdict.findings[0].kind == "opposite in folds"
 
 
 def test_models_are_compared_fold_by_fold():
@@ -66,8 +69,8 @@ def test_the_conclusion_of_models_by_fold():
     found = caltest.compare_models(y_true, {"good": y_prob, "sharp": sharp}, folds=fold, n_resamples=299, rng=0)
     p = equate_pvalue(found.pairs[0].pvalue_adjusted, name="adjusted p")
     assert found.conclusion == (
-        f"good is better calibrated than sharp ({p}). Calibration is rejected for sharp, but not for good. Decisions "
-        "are made at the 5 % level, adjusted for the numbers of models, of pairs and of folds."
+        f"good is better calibrated than sharp in folds 0 and 1 ({p}). Calibration is rejected for sharp, but not for "
+        "good. Decisions are made at the 5 % level, adjusted for the numbers of models, of pairs and of folds."
     )
 
 
@@ -94,7 +97,7 @@ def test_folds_of_too_few_groups_decide_nothing():
     models, options = (truth, truth / 3), {"folds": fold, "rng": 0, "n_resamples": 99}
     few = caltest.paired_test(y_true, *models, groups=row // 60, **options)
     assert few.pvalue == 1
-    assert "undecidable" in few.conclusion
+    assert "cannot be told: with 8 groups in 2 folds no combined p-value below 1 is possible" in few.conclusion
     assert caltest.paired_test(y_true, *models, groups=row // 2, **options).better == "A"
 
 
@@ -106,9 +109,9 @@ def test_folds_of_three_groups_cannot_decide():
     fold = np.arange(360) % 2
     groups = 10 * fold + (np.arange(360) // 2) % 3
     found = caltest.compare_models(y_true, {"a": p, "b": p**1.5}, folds=fold, groups=groups, n_resamples=99, rng=0)
-    words = "These data cannot decide: with 3 groups in a fold no adjusted p-value below 1 is possible"
+    words = "Whether a and b are calibrated cannot be told: with 3 groups in a fold no adjusted p-value below 1 is"
     assert words in found.conclusion
-    assert "Whether the models differ in calibration is undecidable." in found.conclusion
+    assert "Whether a and b differ in calibration cannot be told: with 6 groups" in found.conclusion
     assert "No difference" not in found.conclusion
     assert "rejected for none" not in found.conclusion
 
@@ -121,8 +124,15 @@ def test_too_few_draws_are_not_too_few_groups():
     models, groups = {"a": p, "b": p**1.5}, np.arange(800) // 4
     with pytest.warns(caltest.results.CalibrationWarning):
         found = caltest.compare_models(y_true, models, groups=groups, n_resamples=9, rng=0)
-    assert "This test cannot decide: with 9 draws no adjusted p-value below 0.2 is" in found.conclusion
+    assert "Whether a and b are calibrated cannot be told: with 9 draws no adjusted p-value below 0.2 is" in (
+        found.conclusion
+    )
+    assert "Whether a and b differ in calibration cannot be told: with 9 draws no adjusted p-value below 0.1" in (
+        found.conclusion
+    )
     fold = np.arange(800) // 4 % 2
     folds = caltest.paired_test(y_true, p, p**1.5, groups=groups, folds=fold, n_resamples=3, rng=0)
     assert folds.decision == "undecidable"
-    assert folds.conclusion.endswith("(combined p = 1, 2 folds): no labels could have a combined p-value below 0.5.")
+    assert "cannot be told: with 3 draws in 2 folds no combined p-value below 0.5 is possible (combined p = 1)." in (
+        folds.conclusion
+    )

@@ -116,8 +116,8 @@ def classes(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
 def models(n: int, count: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Labels and the predictions of several models, of which the first has a long name."""
     label, prob = classes(n, 3)
-    names = [LONG, "second", "third", "fourth", "fifth", "sixth", "seventh"][:count]
-    flat = {name: prob ** (1.2 - 0.15 * i) for i, name in enumerate(names)}
+    names = [LONG, *(f"model {number}" for number in range(2, count + 1))]
+    flat = {name: prob ** max(1.2 - 0.15 * i, 0.1) for i, name in enumerate(names)}
     return label, {name: one / one.sum(axis=1, keepdims=True) for name, one in flat.items()}
 
 
@@ -160,6 +160,13 @@ def of_models(n: int, count: int) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield f"rejection-{what}", ct.rejection_curve(y, probs).plot
     yield f"cells-{what}", ct.cells_curve(y, probs, n_cells=[5, 15, 45], **QUICK).plot
     yield f"temperature-{what}", ct.temperature_curve(y, probs, temperatures=[0.5, 1, 2], **QUICK).plot
+
+
+def of_comparisons() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Comparisons of few and of many models, on few and on many observations."""
+    for n, count in ((10, 2), (10, 12), (500, 12), (100_000, 4)):
+        y, probs = models(n, count)
+        yield f"comparison-{count}-models-{n}", ct.compare_models(y, probs, n_resamples=99, rng=0).plot
 
 
 def of_classes(n: int) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -208,6 +215,7 @@ GALLERY: list[tuple[str, Callable[[], Iterator[tuple[str, Callable[..., Any]]]]]
     ("rare-20000", partial(of_an_event, "rare", 20_000)),
     ("even-1000000", partial(of_an_event, "even", 1_000_000)),
     *((f"{count}-models", partial(of_models, 500, count)) for count in (2, 4, 7)),
+    ("comparisons", of_comparisons),
     *((f"classes-{n}", partial(of_classes, n)) for n in (10, 2000)),
     ("studies", of_studies),
 ]

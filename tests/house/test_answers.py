@@ -31,12 +31,12 @@ def test_the_table():
 def test_every_answer(name, tmp_path, capsys):
     situation = SITUATIONS[name]
     other = situation.permuted() if situation.kind == "classes" else situation.complement
-    for told in (situation, other):
-        check(told, tmp_path, capsys)
+    one, mirrored = (check(told, tmp_path, capsys) for told in (situation, other))
+    assert one == mirrored, "which model is better calibrated does not depend on the order of the outcomes"
 
 
-def check(told: Situation, tmp_path, capsys) -> None:
-    """Ask every function and command, and look for what must and must not be said."""
+def check(told: Situation, tmp_path, capsys) -> list[tuple[str, str]]:
+    """Ask every function and command, and look for what must and must not be said; return what is better than what."""
     problem = told.y_true, told.y_prob
     test = caltest.calibration_test(*problem, **OPTIONS, **told.design)
     first = test.conclusion
@@ -55,6 +55,35 @@ def check(told: Situation, tmp_path, capsys) -> None:
         assert not re.search("|".join(set(told.never.split("|")) & directions) or "$^", found.conclusion), found
         assert set(kinds(found)).isdisjoint(contrary(kinds(test))), (found.conclusion, first)
     assert_the_command_agrees(told, test, tmp_path, capsys)
+    return better_models(told)
+
+
+def better_models(told: Situation) -> list[tuple[str, str]]:
+    """Compare with a model that is more extreme: nothing contradicts the model's own test; return the findings."""
+    near = np.clip(told.y_prob, 1e-6, 1 - 1e-6)
+    if told.kind == "classes":
+        far = near**3 / (near**3).sum(axis=1, keepdims=True)
+    else:
+        far = near**3 / (near**3 + (1 - near) ** 3)
+    models = {"given": told.y_prob, "far": far}
+    found = caltest.compare_models(told.y_true, models, rng=0, n_resamples=199, **told.design).verdict
+    text = shown(found, str(found))
+    assert not re.search(r"\b0\.0 (\(|to )|\(0\.0 |squared l2", text), text
+    if found.decision == "undecidable":
+        assert "cannot be told" in found.sentences()[0], text
+    else:
+        assert found.sentences()[0].startswith(("given is better", "far is better", "No model is shown")), text
+    single = caltest.calibration_test(told.y_true, told.y_prob, rng=0, n_resamples=199, **told.design)
+    if single.decision == "undecidable":
+        assert found.calibration["given"] != "not rejected", text
+    if found.calibration["given"] == "rejected":
+        assert single.decision == "rejected", text
+    if single.decision == "not rejected":
+        assert "rejected for given" not in text, text
+    for finding in found.findings:
+        assert finding.difference.interval.low > 0, text
+        assert finding.errors[0].estimate < finding.errors[1].estimate, text
+    return [finding.models for finding in found.findings]
 
 
 def shown(verdict, text: str) -> str:

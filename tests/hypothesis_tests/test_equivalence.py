@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import caltest as ct
+from caltest.results._decision import equate_pvalue
 from tests.hypothesis_tests.problems import count_rejections, words
 from tests.results.printed import printed
 
@@ -85,11 +86,11 @@ def test_printed():
     result = ct.equivalence_test(y, models["neural_network"], 0.1)
     expected = """\
 Equivalence test (whole prediction, 899 observations, 8 cells (bins))
-It is shown at the 5 % level that the l2 calibration error within 8 cells is
-below 0.1 (p = 3.882e-10). The smallest margin that these observations certify
-is 0.02658.
-The l2 calibration error is 0.0123, and at most 0.0266 with 95 % confidence.
+The typical error is shown to be below 10 points (p = 3.882e-10): it is at most
+2.658 points (95 % confidence). The decision is made at the 5 % level.
 
+  Typical error: the root of the squared l2 calibration error, 1.2 points by the
+    debiased estimate; 0 if calibrated.
   Hypothesis: the l2 calibration error within the cells of VarianceTree() is at
     least 0.1. Deviations of opposite sign within a cell (bin) cancel and are
     not detected.
@@ -106,13 +107,15 @@ The l2 calibration error is 0.0123, and at most 0.0266 with 95 % confidence.
 def test_result():
     y, prob = shifted(1000, 0.05, np.random.default_rng(1))
     hidden, shown = ct.equivalence_test(y, prob, 0.02), ct.equivalence_test(y, prob, 0.2)
-    said = "It is not shown at the 5 % level that the l2 calibration error within 8 cells is below 0.02 (p = "
-    assert hidden.conclusion.startswith(said)
-    assert "It is shown at the 5 % level that the l2 calibration error within 8 cells is below 0.2 (p = " in words(
-        shown
-    )
-    assert f"The smallest margin that these observations certify is {shown.smallest_margin:.4g}." in words(shown)
-    assert "and at most" in words(shown), "the interval has an upper end only"
+    assert hidden.conclusion.startswith("The typical error is not shown to be below 2 points (p = ")
+    assert "The typical error is shown to be below 20 points (p = " in words(shown)
+    assert f": it is at most {100 * shown.smallest_margin:.4g} points (95 % confidence)." in words(shown)
+    assert (hidden.verdict.findings, hidden.decision) == ((), "not rejected")
+    assert "Do not approve these predictions yet" in hidden.verdict.advice[0]
+    (finding,) = shown.verdict.findings
+    assert (finding.kind, finding.pvalue, finding.n) == ("below", shown.pvalue, 1000)
+    assert finding.size.interval == (0, 100 * shown.smallest_margin)
+    assert shown.to_dict()["verdict"]["findings"][0]["margin"] == pytest.approx(20)
     assert shown.to_dict()["rejected"] is True
     assert shown.to_dict()["interval"]["alternative"] == "less"
     assert tuple(shown) == (shown.interval.estimate, shown.pvalue) == (shown.statistic, shown.pvalue)
@@ -123,7 +126,11 @@ def test_few_observations_certify_nothing():
     for y, p in [([1], [0.5]), ([1, 1], [0.0, 0.0])]:
         result = ct.equivalence_test(y, p, 0.5)
         assert not result.rejected
-        assert result.conclusion.endswith("These observations certify no margin.")
+        assert result.decision == "undecidable"
+        assert result.conclusion == (
+            "Whether the typical error is below 50 points cannot be told: these observations are too few to show any "
+            f"margin ({equate_pvalue(result.pvalue)})."
+        )
     assert ct.equivalence_test([1, 0], [0.5, 0.5], 0.5).smallest_margin < 1
 
 

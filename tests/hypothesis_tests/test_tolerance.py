@@ -142,6 +142,7 @@ def test_an_impossible_label_counts_as_infinitely_far():
     assert result.statistic == np.inf
     assert 0 < result.pvalue < 1e-300
     assert result.to_dict()["statistic"] is None
+    assert "it is infinite, because a label had been given probability 0" in result.conclusion
     assert result.impossible_samples.tolist() == [0]
     assert codes(result.notes) == ["C201"]
 
@@ -160,9 +161,13 @@ def test_printed():
     result = ct.tolerance_test(y, models["logistic_regression"], 0.05, lens=ct.Confidence())
     expected = """\
 Tolerance test of calibration (confidence, 899 observations, 2 outcomes)
-It is proven at the 5 % level that the standardised miscalibration exceeds 0.05
-(p = 9.746e-11). The debiased estimate is 0.2785.
+The standardised miscalibration is shown to be above 0.05 (p = 9.746e-11): it is
+at least 0.2236 (95 % confidence). The decision is made at the 5 % level.
 The l2 calibration error is 0.1148 (95 % confidence interval 0.0949 to 0.1355).
+In brackets: what is compatible with these data, with 95 % confidence.
+Standardised miscalibration: at least 0.2236 (95 % confidence).
+What to do: Do not use these predictions as they are: recalibrate them and test
+new data.
 
  statistic         value  at the margin (5 % to 95 %)    p-value
  HosmerLemeshow()  79.75        12.25 (4.89 to 22.22)  9.746e-11
@@ -180,15 +185,30 @@ The l2 calibration error is 0.1148 (95 % confidence interval 0.0949 to 0.1355).
 def test_conclusion():
     y, models = ct.datasets.load_digits_predictions()
     hidden = ct.tolerance_test(y, models["neural_network"], 0.5, lens=ct.Confidence())
-    said = "It is not proven at the 5 % level that the standardised miscalibration exceeds 0.5 (p = "
+    said = "The standardised miscalibration is not shown to be above 0.5 (p = 1): it is compatible with 0."
     assert hidden.conclusion.startswith(said)
+    assert hidden.verdict.findings == ()
     assert hidden.conclusion in words(hidden)
     assert "at most 0.5" in hidden.hypothesis
     assert hidden.to_dict()["margin"] == 0.5
     assert codes(hidden.conditions) == ["C101", "C103"]
     strict = ct.tolerance_test(y, models["logistic_regression"], 0.05, lens=ct.Confidence(), alpha=1e-11)
     assert not strict.rejected
-    assert strict.conclusion.startswith("It is not proven at the 1e-09 % level")
+    assert strict.conclusion.endswith("The decision is made at the 1e-09 % level.")
+
+
+def test_the_largest_margin_that_is_exceeded():
+    """It is where the p-value is the level; few events decide nothing."""
+    y, models = ct.datasets.load_digits_predictions()
+    result = ct.tolerance_test(y, models["logistic_regression"], 0.05, lens=ct.Confidence())
+    at = ct.hypothesis_tests.tolerance_pvalue(result.statistic, 10, 899, result.largest_margin)
+    assert at == pytest.approx(0.05, rel=1e-4)
+    (finding,) = result.verdict.findings
+    assert (finding.kind, finding.n, finding.size.interval.low) == ("above", 899, result.largest_margin)
+    assert 0.05 < result.largest_margin < result.miscalibration
+    few = ct.tolerance_test([0] * 30, np.full(30, 0.1), 0.5)
+    assert (few.decision, few.n_expected) == ("undecidable", pytest.approx(3))
+    assert few.conclusion.startswith("Whether the standardised miscalibration is above 0.5 cannot be told")
 
 
 # Refusals.
