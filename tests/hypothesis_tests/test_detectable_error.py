@@ -214,7 +214,7 @@ def test_one_group_of_most_observations_finds_less():
     groups = np.maximum(np.arange(len(RISKS)) - 300, 0)
     options = {"icc": 0.1, "n_resamples": 999, "rng": 0}
     huge, equal = (caltest.detectable_error(RISKS, groups=g, **options) for g in (groups, np.arange(len(RISKS)) % 101))
-    assert huge.errors[0].points > 2 * equal.errors[0].points
+    assert huge.errors[0].points > 1.6 * equal.errors[0].points
     again = caltest.detectable_error(RISKS, groups=groups, workers=2, **options)
     pd.testing.assert_frame_equal(again.to_frame(), huge.to_frame())
 
