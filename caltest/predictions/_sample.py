@@ -21,7 +21,7 @@ from caltest.predictions._user_functions import (
     apply_lens,
     apply_region,
 )
-from caltest.predictions.cells._order import stable_order
+from caltest.predictions.cells._order import stable_order, with_ties
 from caltest.predictions.inputs._refusals import refuse_if
 from caltest.predictions.inputs._validation import is_large, validate_design, validate_given_problem
 from caltest.results._other_names import AnswersOtherNames
@@ -224,7 +224,7 @@ def induce(
 
     Weights are relative. Observations of weight 0 are left out before anything is counted, the other weights are
     divided by their mean, so that their unit does not matter, and equal weights are dropped, so that they cannot change
-    a result. So are groups of one observation each.
+    a result. So are groups of one observation each. Events whose probabilities differ by rounding only are ties.
     """
     if lens is not None and not isinstance(lens, Canonical):
         prob, outcome = apply_lens(lens, prob, outcome)
@@ -236,6 +236,8 @@ def induce(
     else:
         prob = np.take(prob, row, axis=0)
     prob = np.ascontiguousarray(prob)
+    if prob.shape[1] == 2:
+        prob = with_ties(prob)
     return Sample(
         prob,
         outcome.astype(outcome_dtype(prob.shape[1]))[row],

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -44,6 +45,29 @@ def test_regions_leave_out_observations(n_classes):
         np.testing.assert_array_equal(getattr(sample, name), getattr(alone, name))
     np.testing.assert_array_equal(sample.row, np.flatnonzero(inside)[alone.row])
     assert sample.n_samples == np.count_nonzero(inside)
+
+
+def test_predictions_that_differ_by_rounding_are_ties():
+    exact = np.tile(list(permutations([0.1, 0.3, 0.6])), (20, 1))
+    logits = np.log(exact)
+    softmax = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    outcome = np.random.default_rng(0).integers(3, size=len(exact))
+    for lens in (caltest.Confidence(), caltest.ClassWise(0)):
+        raw = lens.induced(softmax)[:, 1]
+        assert len(np.unique(raw)) > len(np.unique(lens.induced(exact)[:, 1])), "nothing to mend"
+        one, two = (make_sample(outcome, prob, lens=lens) for prob in (exact, softmax))
+        np.testing.assert_array_equal(np.diff(one.event) > 0, np.diff(two.event) > 0)
+        np.testing.assert_allclose(two.event, raw[two.row], rtol=0, atol=2.0**-50)
+        np.testing.assert_allclose(two.prob.sum(axis=1), 1, rtol=0, atol=2.0**-50)
+        tests = [
+            caltest.calibration_test(outcome, prob, lens=lens, statistic="KS()", rng=0) for prob in (exact, softmax)
+        ]
+        assert tests[0].pvalue == tests[1].pvalue
+
+
+def test_small_differences_next_to_0_and_1_are_kept():
+    event = np.array([0.0, 5e-324, 1e-17, 3e-17, 0.25, 0.25 + 2.0**-49, 1 - 2.0**-52, 1 - 2.0**-53, 1.0])
+    np.testing.assert_array_equal(make_sample(np.ones(9, dtype=int), event).event, event)
 
 
 def test_expected_probabilities_are_clipped_and_sum_to_1():

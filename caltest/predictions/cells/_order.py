@@ -63,6 +63,28 @@ def _places_of_mixed_keys(value: Floats, key: Integers, bits: np.int64) -> Integ
     return np.repeat(first - np.cumsum(size) + size, size) + np.arange(size.sum())
 
 
+_TIED = 2.0**-50
+"""Probabilities that differ by no more, 8 rounding errors of a double just below 1, are equal up to rounding."""
+_EXTREME = 2.0**-30
+"""Nearer to 0 or 1 small differences may matter."""
+
+
+def with_ties(prob: Floats) -> Floats:
+    """Return two columns, sorted by the event, in which events that differ by rounding only have one probability.
+
+    A softmax makes of the same logits in another order .6 and .6000000000000001. Cells and cumulative sums would part
+    these observations, and reject a model that is calibrated where they are together.
+    """
+    event = prob[:, 1]
+    step = np.diff(event)
+    near = (step > 0) & (step <= _TIED) & (event[:-1] >= _EXTREME) & (event[1:] <= 1 - _EXTREME)
+    if not near.any():
+        return prob
+    near |= step == 0
+    start = np.flatnonzero(np.append(True, ~near))
+    return np.repeat(prob[start], np.diff(start, append=len(prob)), axis=0)
+
+
 _BLOCK_VALUES = 2**19
 
 

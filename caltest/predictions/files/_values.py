@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from caltest.predictions.files._table import Table, is_number
 from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._validation import divided_by_sums
 from caltest.results._note import warn_user
 
 MOST_NORMALISED = 0.1
@@ -189,7 +190,7 @@ def normalised(name: str, prob: NDArray[Any], place: Callable[[int], str]) -> ND
             f"{name}: `normalise` is for rounding, and the probabilities {place(row)} sum to "
             f"{total[row]:.6g}; are all probability columns named, and no others?",
         )
-    divided = prob / total[:, None]
+    divided = divided_by_sums(prob)
     change = np.abs(divided - prob)
     n_off = int(np.count_nonzero(np.abs(total - 1) > 1e-9))
     where = int(np.argmax(change.max(axis=1)))

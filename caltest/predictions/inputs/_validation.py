@@ -26,7 +26,8 @@ FLOAT32_ROUNDING = 2.0**-24
 """Sums that miss 1 by no more than this for each class are left as they are: softmax in float32."""
 
 PAIR_ROUNDING = 2.0**-46
-"""Sums of two columns that miss 1 by more are divided out: functions that use one column and both then agree."""
+"""Sums that miss 1 by no more are 1 up to rounding of doubles; of two columns those that miss it by more are divided
+out: functions that use one column and both then agree."""
 
 RANGE_TOLERANCE = 2.0**-23
 """Probabilities may lie outside [0, 1] by this, one rounding error of float32 above 1; they are set to 0 or 1."""
@@ -102,11 +103,21 @@ def _normalised(prob: NDArray[Any]) -> NDArray[Any]:
         rows = "1 row of `y_prob` does" if off.size == 1 else f"{off.size} rows of `y_prob` do"
         warn_user(f"{rows} not sum to 1, as after rounding (row {row}: {total[row]:.9g}); each was divided by its sum.")
     if n_classes == 2 and missing.max() > PAIR_ROUNDING:
-        return prob / np.where(missing > PAIR_ROUNDING, total, 1.0)[:, None]
+        return divided_by_sums(prob)
     if off.size:
         prob = prob.copy()
         prob[off] /= total[off, None]
     return prob
+
+
+def divided_by_sums(prob: NDArray[Any]) -> NDArray[Any]:
+    """Return rows divided by their sums, but for those whose sum is 1 up to rounding of doubles.
+
+    If they were divided, a probability of .6 would become .6000000000000001 in some rows: ties would break.
+    """
+    total = prob.sum(axis=1, keepdims=True, dtype=np.float64)
+    total[np.abs(total - 1.0) <= PAIR_ROUNDING] = 1.0
+    return prob / total
 
 
 def is_large(prob: NDArray[Any]) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions.cells._order import top_and_rest
+from caltest.predictions.inputs._validation import PAIR_ROUNDING
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.maps._logits import FLOOR, Objective, blocks
 
@@ -139,7 +140,7 @@ def normalise(prob: NDArray[Any]) -> NDArray[Any]:
     for rows in blocks(*prob.shape):
         total = prob[rows].sum(axis=1, keepdims=True, dtype=np.float64)
         empty = total[:, 0] == 0
-        total[empty] = 1.0
+        total[empty | (np.abs(total[:, 0] - 1) <= PAIR_ROUNDING)] = 1.0  # ties stay ties
         prob[rows] /= total
         prob[rows][empty] = 1.0 / prob.shape[1]
     return prob

@@ -15,7 +15,7 @@ from caltest.predictions._distances import Distance, squared_euclidean, total_va
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import apply_calibration_function
-from caltest.predictions.inputs._validation import require, validate_prob
+from caltest.predictions.inputs._validation import divided_by_sums, require, validate_prob
 from caltest.results._naming import describe
 from caltest.simulation.models._base import CLASSES, MAP, POSITIVES, Model, Unlabelled
 from caltest.simulation.models._exact import finite_miscalibration, integrate, path_miscalibration, two_classes
@@ -179,12 +179,12 @@ class ResampledPredictions(MappedModel):
     r"""Model that draws from given predictions, such as those of a network, with a known calibration function.
 
     There are finitely many predictions, so that the expected miscalibration is a sum, which is exact through every
-    lens. Predictions that differ through a lens are kept apart, however small the difference.
+    lens. Predictions that differ by no more than rounding through a lens count as equal.
 
     Parameters
     ----------
     y_prob : array of shape (n_predictions, n_classes)
-        The predictions, drawn with replacement; each is divided by its sum.
+        The predictions, drawn with replacement; each is divided by its sum, unless it is 1 up to rounding.
     truth : callable
         The calibration function, from predictions to true class probabilities; a calibrated model by default.
     name : str
@@ -233,8 +233,7 @@ class ResampledPredictions(MappedModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        prob = validate_prob(self.y_prob)
-        prob = prob / prob.sum(axis=1, keepdims=True)
+        prob = divided_by_sums(validate_prob(self.y_prob))
         prob.flags.writeable = False
         digest = hashlib.sha256(prob.tobytes()).hexdigest()[:8]
         self._keep(y_prob=prob, n_classes=prob.shape[1], digest=digest)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import refuse_if
+from caltest.predictions.inputs._validation import divided_by_sums, refuse_if
 from caltest.results._naming import Specification
 from caltest.simulation.models._base import COUNT, INDEX, NUMBER, POSITIVE, POSITIVES, SHARE
 
@@ -94,7 +94,7 @@ class Temperature(_KnownMap):
         """Return the true class probabilities."""
         if isinstance(self.t, tuple) and len(self.t) != prob.shape[1]:
             refuse(f"`t` must hold one temperature or {prob.shape[1]}, one for each class, got {len(self.t)}.")
-        return _normalised(prob ** (1 / np.asarray(self.t)))
+        return divided_by_sums(prob ** (1 / np.asarray(self.t)))
 
     def _inverse(self) -> Map | None:
         """Return the map with the inverse temperature; of different temperatures it is not known.
@@ -140,7 +140,7 @@ class Shift(_KnownMap):
         # Weights of at most 1: large logits would overflow.
         weight = np.full(prob.shape[1], np.exp(min(-self.logits, 0.0)))
         weight[self.k] = np.exp(min(self.logits, 0.0))
-        return _normalised(prob * weight)
+        return divided_by_sums(prob * weight)
 
     def _inverse(self) -> Map:
         """Return the opposite shift."""
@@ -403,13 +403,9 @@ class Bumps(_KnownMap):
         return prob + np.stack([-bump, bump], axis=-1)
 
 
-def _normalised(weight: Probabilities) -> Probabilities:
-    return weight / weight.sum(axis=1, keepdims=True)
-
-
 def _clipped(prob: Probabilities) -> Probabilities:
     """Return probabilities: a prediction that no true probability leads to stands for the nearest that one does."""
-    return _normalised(np.clip(prob, 0.0, None))
+    return divided_by_sums(np.clip(prob, 0.0, None))
 
 
 def _require_class(k: int, name: str, n_classes: int) -> None:

@@ -1,5 +1,7 @@
 """What all methods that map the probability of each class hold to, and odd data."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,7 @@ from caltest.recalibration import (
     SplineCalibration,
     load_recalibrator,
 )
+from caltest.recalibration.maps._one_vs_rest import normalise
 from tests.recalibration.maps.test_recalibrated_classifier import EXPECTED
 
 METHODS = [
@@ -142,6 +145,12 @@ def test_a_class_without_a_label_has_the_documented_value():
 
 
 FAST = (SplineCalibration(), HistogramBinning())
+
+
+def test_probabilities_that_sum_to_1_up_to_rounding_are_not_divided():
+    prob = np.array([*permutations([0.1, 0.3, 0.6]), (0.2, 0.2, 0.4), (0.0, 0.0, 0.0)])
+    expected = np.array([*permutations([0.1, 0.3, 0.6]), np.array((0.2, 0.2, 0.4)) / 0.8, (1 / 3, 1 / 3, 1 / 3)])
+    np.testing.assert_array_equal(normalise(prob), expected)
 
 
 @pytest.mark.parametrize(

@@ -493,6 +493,15 @@ def test_a_finite_model_is_a_plain_mean():
     assert model.expected_miscalibration(Confidence()) == pytest.approx(expected, abs=1e-14)
 
 
+def test_predictions_that_sum_to_1_up_to_rounding_stay_as_they_are():
+    model = ResampledPredictions(EXAMPLE_1)
+    assert np.sum(EXAMPLE_1, axis=1).min() < 1
+    np.testing.assert_array_equal(model.y_prob, EXAMPLE_1)
+    np.testing.assert_array_equal(Temperature(1.0)(model.y_prob), EXAMPLE_1)
+    rounded = np.float32([[0.1, 0.3, 0.6]]).astype(float)
+    np.testing.assert_array_equal(ResampledPredictions(rounded).y_prob, rounded / rounded.sum())
+
+
 def test_resampled_predictions_are_distinguished_by_their_values():
     a, b = np.array([[0.25, 0.75]]), np.array([[0.5, 0.5]])
     given_prob = a.copy()
