@@ -34,3 +34,35 @@ def spread_counts(counts, start, first, table, out):
                 node = uint64(first[begin + i])
                 for j in range(width):
                     nodes[node + uint64(j)] += times * table[begin + i, j]
+
+
+@kernel
+def change_errors(place, end, start, offset, first, share, taps, expected, sums, out):
+    """Add to ``out[r]`` by how much surprises change the sum over the points of |kernel sum - expected|.
+
+    The surprises of replicate r are the rows ``place[end[r] : end[r + 1]]``. Image m has the rows from ``start[m]`` on;
+    their lower nodes and shares ``(n, 2)`` of two nodes are those from ``offset[m]`` to ``offset[m + 1]``. Point j gets
+    ``taps[node - j]`` of a node; ``expected, sums (n_points,)``, the latter 0, and 0 again afterwards.
+    """
+    n_points, n_taps = expected.size, taps.size
+    for r in range(out.size):
+        total = 0.0
+        for s in range(end[r], end[r + 1]):
+            for m in range(start.size):
+                i = place[s] - start[m] + offset[m]
+                if offset[m] <= i < offset[m + 1]:
+                    node = first[i]
+                    for j in range(max(0, node - n_taps + 1), min(n_points, node + 2)):
+                        tap = node - j
+                        more = share[i, 0] * taps[tap] if tap >= 0 else 0.0
+                        if tap + 1 < n_taps:
+                            more += share[i, 1] * taps[tap + 1]
+                        old = sums[j]
+                        sums[j] = old + more
+                        total += abs(sums[j] - expected[j]) - abs(old - expected[j])
+        for s in range(end[r], end[r + 1]):
+            for m in range(start.size):
+                i = place[s] - start[m] + offset[m]
+                if offset[m] <= i < offset[m + 1]:
+                    sums[max(0, first[i] - n_taps + 1) : first[i] + 2] = 0.0
+        out[r] += total

@@ -2,6 +2,7 @@ from ._base import Statistic as Statistic
 from ._binned import ECE as ECE
 from ._binned import MCE as MCE
 from ._binned import MonotonicSweepECE as MonotonicSweepECE
+from ._classwise import Classwise as Classwise
 from ._confidence import ConfidenceECE as ConfidenceECE
 from ._convex import ConvexECE as ConvexECE
 from ._cumulative import KS as KS

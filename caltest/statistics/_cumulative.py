@@ -193,6 +193,7 @@ class ClasswiseKS(Statistic):
     See Also
     --------
     KS : The error of one event, in the unit of a probability.
+    Classwise : ``Classwise(KS(), "max")`` is the largest error of a class, not standardised.
     SCE : Average of the binned errors of all classes.
 
     Examples

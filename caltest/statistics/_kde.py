@@ -13,7 +13,7 @@ from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import is_number, one_of, require
 from caltest.results._naming import parameter
-from caltest.statistics._base import Statistic, in_batches
+from caltest.statistics._base import in_batches
 from caltest.statistics._segments import sign, surprises, usual
 from caltest.statistics._smoothing import (
     KERNELS,
@@ -25,6 +25,7 @@ from caltest.statistics._smoothing import (
     into_support,
     silverman_bandwidth,
 )
+from caltest.statistics._surprises import Surprises, SurpriseStatistic
 
 
 def _validate_support(value: Any, name: str) -> tuple[float, float]:
@@ -35,7 +36,7 @@ def _validate_support(value: Any, name: str) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, repr=False)
-class KDEError(Statistic):
+class KDEError(SurpriseStatistic):
     r"""Calibration error by kernel density estimation (Posocco & Bonnefoy 2021), for two-outcome lenses.
 
     .. math:: \frac{\sum_g \hat f(g) \, |\hat r(g) - g|}{\sum_g \hat f(g)}, \qquad
@@ -128,12 +129,24 @@ class KDEError(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
-        smoother, expected, total = sample.once(self._prepare)
+        smoother, expected, total, sparse = sample.once(self._prepare)
+        surprise = surprises(sample, outcomes)
+        if sparse:
+            return self.evaluate_surprises(sample, Surprises.of(surprise)).reshape(outcomes.shape[:-1])
 
         def gaps(surprise: NDArray[Any]) -> Floats:
             return np.abs(smoother.sums(surprise) - expected).sum(axis=-1)
 
-        return (in_batches(gaps, surprises(sample, outcomes), smoother.batch) / total).reshape(outcomes.shape[:-1])
+        return (in_batches(gaps, surprise, smoother.batch) / total).reshape(outcomes.shape[:-1])
+
+    def needs_surprises(self, sample: Sample) -> bool:
+        """Return whether so few labels surprise that their kernels are added one by one."""
+        return sample.once(self._prepare)[-1]
+
+    def evaluate_surprises(self, sample: Sample, listed: Surprises) -> Floats:
+        """Return the error ``(n_replicates,)`` of surprises."""
+        smoother, expected, total, _ = sample.once(self._prepare)
+        return smoother.changed_errors(listed.place, listed.end, expected) / total
 
     def smoother(self, sample: Sample) -> KernelSmoother:
         """Return the smoother of a sample, fitted to its predictions without weights."""
@@ -147,8 +160,11 @@ class KDEError(Statistic):
         """Return the sums of squared kernels at some points of the smoother of a sample."""
         return SquaredKernels.of(smoother.point[shown], into_support(sample.event, self.support), smoother.kernel)
 
-    def _prepare(self, sample: Sample) -> tuple[KernelSmoother, Floats, float]:
-        """Return what depends on predictions only: smoother of surprises, their expected sums, total density."""
+    def _prepare(self, sample: Sample) -> tuple[KernelSmoother, Floats, float, bool]:
+        """Return what depends on predictions only.
+
+        That are the smoother of surprises, their expected sums, the total density, and whether they are few.
+        """
         plain = self.smoother(sample)
         weight = sample.weight_or_ones
         likely = sample.once(usual)
@@ -156,7 +172,8 @@ class KDEError(Statistic):
         expected = plain.sum_of(weight * (sample.null_prob[:, 1] - likely))
         if self.reference == "point":
             expected += density * plain.point - plain.sum_of(weight * sample.event)
-        return plain.weighted(weight * sign(likely)), expected, float(density.sum())
+        sparse = plain.is_sparse(np.abs(likely - sample.null_prob[:, 1]))
+        return plain.weighted(weight * sign(likely)), expected, float(density.sum()), sparse
 
 
 def _bandwidth(bandwidth: Any, smallest: float, width: float) -> float | str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._smoothing import spread_counts
+from caltest._compiled._smoothing import change_errors, spread_counts
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._parts import effective_of_sums
 from caltest.predictions.inputs._refusals import refuse
@@ -18,6 +18,7 @@ from caltest.predictions.inputs._validation import SUM_TOLERANCE
 
 STEPS_PER_BANDWIDTH = 8
 FEWEST_POINTS, MOST_POINTS = 2**8, 2**17
+_LISTED = 1.4  # time for a tap of an observation that is listed, against that for a node and halving of a transform
 _BATCH = 2**18  # numbers transformed at a time: they should stay in cache
 
 KERNELS: dict[str, tuple[float, Callable[[NDArray[Any]], NDArray[Any]]]] = {
@@ -170,6 +171,24 @@ class KernelSmoother:
         for image in self._images:
             spread_counts(counts, *image, binned)
         return self._convolve(binned)
+
+    def changed_errors(self, place: Integers, end: Integers, expected: Floats) -> Floats:
+        r"""Return :math:`\sum_g |\text{kernel sum} - \text{expected}|`, ``(n_replicates,)``, of lists of observations.
+
+        Each one in the list counts once: ``place[end[r] : end[r + 1]]`` are those of replicate r. The time grows with
+        the length of the lists and the taps of the kernel.
+        """
+        start = np.array([image.start for image in self._images])
+        offset = np.cumsum([0, *(len(image.first) for image in self._images)])
+        first, share = (np.concatenate([image[part] for image in self._images]) for part in (1, 2))
+        error = np.full(len(end) - 1, np.abs(expected).sum())
+        change_errors(place, end, start, offset, first, share, self._taps, expected, np.zeros(len(expected)), error)
+        return error
+
+    def is_sparse(self, chance: Floats) -> bool:
+        """Return whether lists of observations with these chances ``(n_samples,)`` are faster than a transform."""
+        listed = sum(float(chance[start : start + len(first)].sum()) for start, first, _ in self._images)
+        return _LISTED * listed * 2 * len(self._taps) < self._n_nodes * math.log2(self._n_nodes)
 
     def sum_of(self, values: Floats) -> Floats:
         """Return the kernel sums ``(n_points,)`` of any numbers ``(n_samples,)``."""

@@ -230,6 +230,11 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     caltest.KS: lambda: [caltest.KS()],
     caltest.statistics.Kuiper: lambda: [caltest.statistics.Kuiper()],
     caltest.statistics.ClasswiseKS: lambda: [caltest.statistics.ClasswiseKS()],
+    caltest.statistics.Classwise: lambda: [
+        caltest.statistics.Classwise(),
+        caltest.statistics.Classwise(caltest.KS(), "max"),
+        caltest.statistics.Classwise(caltest.statistics.KDEError(0.1, reference="mean")),
+    ],
     caltest.statistics.ConvexECE: lambda: [
         *(caltest.statistics.ConvexECE(several[0]) for kind, several in PARTITIONS.items() if kind not in NO_TWIN),
         *(

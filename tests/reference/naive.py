@@ -1270,10 +1270,20 @@ def mmce(statistic, prob, outcome, weight=None, expected=None):
     return max(form, 0.0) ** 0.5 / total
 
 
+def classwise(statistic, prob, outcome, weight=None, expected=None):
+    """The mean or the maximum of a statistic over the classes, each against the rest."""
+    values = []
+    for k in range(len(prob[0])):
+        one, null = ([[1 - p[k], float(p[k])] for p in rows] if rows is not None else None for rows in (prob, expected))
+        values.append(evaluate(statistic.statistic, one, [y == k for y in outcome], weight, null))
+    return sum(values) / len(values) if statistic.combine == "mean" else max(values)
+
+
 STATISTICS = {
     caltest.statistics.ACE: ace,
     caltest.statistics.Bridge: bridge,
     caltest.statistics.ClassConditionalECE: class_conditional_ece,
+    caltest.statistics.Classwise: classwise,
     caltest.statistics.ClasswiseKS: classwise_ks,
     caltest.statistics.ConfidenceECE: confidence_ece,
     caltest.statistics.ConvexECE: convex_ece,

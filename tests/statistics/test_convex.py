@@ -63,7 +63,7 @@ def posocco(key, y_true, y_prob, share="swapped"):
         statistic = caltest.statistics.ConvexECE({"c": caltest.EqualWidth(15), "ac": HALFWAY}[name], low, share)
     if setting == "confidence":
         return error(y_true, y_prob, statistic, caltest.Confidence())
-    return np.mean([error(y_true, y_prob, statistic, caltest.ClassWise(k)) for k in range(y_prob.shape[1])])
+    return error(y_true, y_prob, caltest.statistics.Classwise(statistic))
 
 
 # Published values.

@@ -8,6 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import caltest as ct
+from caltest.predictions._sample import make_sample
+from caltest.statistics._segments import surprises
+from caltest.statistics._surprises import Surprises
 from tests.reference.cases import check_refused, failures
 from tests.statistics.networks import NETWORKS, network
 from tests.statistics.problems import PROFILE, error, event_problems
@@ -16,7 +19,6 @@ TOLERANCE = 1e-9
 
 # From goldens.json; columns are NETWORKS.
 CONFIDENCE = (0.0267056652281, 0.0264220712694, 0.0285264108767, 0.0384422845545)
-CLASS_WISE = (0.0359706943813, 0.0357106645437, 0.0372981733469, 0.0357270796138)
 SILVERMAN = (0.0860942605876, 0.0522859484145, 0.0153585463775, 0.0709020014037)
 
 SUPPORT = (1 / 10, 1.0)
@@ -37,9 +39,38 @@ def test_errors_of_networks(shared_data, column):
     assert ours == pytest.approx(value, rel=2e-3)  # midpoints instead of the authors' points
     by_rule = error(right, confidence, ct.statistics.KDEError(support=SUPPORT, grid=GRID))
     assert by_rule == pytest.approx(SILVERMAN[column], abs=TOLERANCE)
-    statistic = ct.statistics.KDEError(0.05, grid=(-2.5, 3.5, 2**14))
-    mean = np.mean([error(y_true, y_prob, statistic, ct.ClassWise(k)) for k in range(10)])
-    assert mean == pytest.approx(CLASS_WISE[column], abs=TOLERANCE)
+
+
+# A few surprises are added one by one, many by a transform.
+
+
+@pytest.mark.parametrize("kernel", ["triweight", "gaussian"])
+@pytest.mark.parametrize("bandwidth", [0.002, 0.05, 0.5])
+def test_lists_and_transforms_agree(kernel, bandwidth):
+    rng = np.random.default_rng(1)
+    event = np.sort(np.concatenate([[0.0, 0.0, 0.5, 1.0], rng.beta(0.05, 0.05, 60)]))
+    statistic = ct.statistics.KDEError(bandwidth, kernel)
+    for weight in (None, 1.0 + np.arange(64) % 3):
+        sample = make_sample(np.zeros(64, dtype=int), event, sample_weight=weight)
+        outcomes = (rng.random((5, 64)) < event).astype(np.uint8)
+        smoother, expected, total, _ = statistic._prepare(sample)
+        surprise = surprises(sample, outcomes)
+        by_transform = np.abs(smoother.sums(surprise) - expected).sum(axis=1) / total
+        by_list = statistic.evaluate_surprises(sample, Surprises.of(surprise))
+        np.testing.assert_allclose(by_list, by_transform, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(statistic.evaluate(sample, outcomes), by_transform, rtol=1e-12, atol=1e-15)
+
+
+def test_few_surprises_are_listed():
+    sharp, vague = (np.random.default_rng(0).beta(a, a, 2000) for a in (0.01, 1.0))
+    for event, bandwidth, few in (
+        (sharp, 0.001, True),
+        (vague, 0.001, True),
+        (vague, 0.02, False),
+        (sharp, 0.2, False),
+    ):
+        sample = make_sample(np.zeros(2000, dtype=int), event)
+        assert ct.statistics.KDEError(bandwidth).needs_surprises(sample) is few, bandwidth
 
 
 # By hand.
