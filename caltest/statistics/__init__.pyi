@@ -10,6 +10,7 @@ from ._cumulative import Bridge as Bridge
 from ._cumulative import ClasswiseKS as ClasswiseKS
 from ._cumulative import Kuiper as Kuiper
 from ._entropy import UCE as UCE
+from ._entropy import ClassConditionalUCE as ClassConditionalUCE
 from ._gce import ACE as ACE
 from ._gce import GCE as GCE
 from ._gce import RMSCE as RMSCE

@@ -47,8 +47,8 @@ class Classwise(Statistic):
     ``Classwise(ECE(EqualWidth(15)))`` is ``SCE()`` and ``Classwise(ECE(EqualMass(15)))`` is
     ``ACE(cell_weight="observations")``; these are faster. ``Classwise(KS(), "max")`` is the largest error in the unit
     of a probability; `ClasswiseKS` divides that of each class by its standard deviation. ``Classwise(UCE())`` takes the
-    entropy of each class against the rest; it is not the class-wise UCE of Laves et al. (2020), which groups
-    observations by the predicted class.
+    entropy of each class against the rest; it is not `ClassConditionalUCE`, which groups observations by the
+    predicted class.
 
     Parameters
     ----------

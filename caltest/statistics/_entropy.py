@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,9 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cell_dtype
 from caltest.predictions.cells._partitions import EqualWidth
 from caltest.predictions.inputs._parts import sums_in_parts
-from caltest.predictions.inputs._validation import validate_count
+from caltest.predictions.inputs._validation import one_of, validate_count
 from caltest.results._naming import parameter
-from caltest.statistics._classwise_cells import EntryCells, EntryStatistic, labels_of
+from caltest.statistics._classwise_cells import EntryCells, EntryStatistic, Layout, labels_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +49,7 @@ class UCE(EntryStatistic):
     See Also
     --------
     ECE : Compares the confidence, not the entropy, with the error rate.
+    ClassConditionalUCE : The same for each predicted class.
 
     References
     ----------
@@ -84,18 +85,76 @@ class UCE(EntryStatistic):
 
     def entry_cells(self, sample: Sample) -> EntryCells:
         """Return the cells, computed once: all entries of an observation but the top one lie in that of its entropy."""
-        return sample.once(entropy_cells, self.n_cells)
+        return sample.once(entropy_cells, self._layout())
+
+    def _layout(self) -> Layout:
+        return Layout(EqualWidth(self.n_cells, closed="right"), max_prob=True, class_conditional=False)
 
 
-def entropy_cells(sample: Sample, n_cells: int) -> EntryCells:
-    """Return cells of equal width of the normalised entropy, closed on the right; for `Sample.once`."""
-    entropy = normalised_entropy(sample.prob)
-    row_cell = labels_of(EqualWidth(n_cells, closed="right"), entropy)
-    count = sums_in_parts(row_cell, sample.weight_or_ones, n_cells)
-    expected = sums_in_parts(row_cell, sample.weight_or_ones * entropy, n_cells)
-    top = sample.prob.argmax(axis=1)[:, None] == np.arange(sample.n_outcomes)
-    cell = np.where(top, n_cells, row_cell[:, None]).astype(cell_dtype(n_cells))
-    return EntryCells(cell, count, expected, count / count.sum())
+@dataclass(frozen=True, repr=False)
+class ClassConditionalUCE(UCE):
+    r"""Class-wise uncertainty calibration error (Laves et al. 2020): the UCE, averaged over the predicted classes.
+
+    .. math:: \sum_{k=1}^K v_k \sum_b \frac{n_{bk}}{n_k} \bigl|\mathrm{err}_{bk} - \mathrm{uncert}_{bk}\bigr|
+
+    over the :math:`n_k` observations whose top prediction is k, in cells (bins) of their normalised entropy as in
+    `UCE`. Like `UCE` it is not 0 for a calibrated model. A class that is never predicted adds 0; the authors' mean, and
+    `caltest.torch.uce_loss`, divide by the number of classes that are predicted. It is not ``Classwise(UCE())``, the
+    entropy of each class against the rest.
+
+    Parameters
+    ----------
+    n_cells : int
+        Cells of each class.
+    class_weight : {"equal", "observations"}
+        :math:`v_k = 1 / K`, or :math:`v_k = n_k / n`.
+
+    Raises
+    ------
+    TypeError
+        If ``n_cells`` is not an integer, or ``class_weight`` is not a text.
+    ValueError
+        If ``n_cells`` < 1, or ``class_weight`` is unknown.
+
+    See Also
+    --------
+    ClassConditionalECE : Compares the confidence, not the entropy, with the error rate.
+    caltest.torch.uce_loss : The same as a penalty in training, also by label.
+
+    References
+    ----------
+    M.-H. Laves, S. Ihler, K.-P. Kortmann and T. Ortmaier (2020), Uncertainty Calibration Error: A New Metric for
+    Multi-Class Classification, submission to ICLR 2021, OpenReview, section 7.3.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.ClassConditionalUCE()), 9)
+    0.037836794
+    """
+
+    words = "average error of the uncertainty given the class"
+
+    class_weight: str = parameter("equal", one_of("equal", "observations"))
+
+    def _layout(self) -> Layout:
+        return replace(super()._layout(), class_conditional=True, class_weight=self.class_weight)
+
+
+def entropy_cells(sample: Sample, layout: Layout) -> EntryCells:
+    """Return cells of the normalised entropy, of all observations or by predicted class; for `Sample.once`."""
+    entropy, top = normalised_entropy(sample.prob), sample.prob.argmax(axis=1)
+    n_groups, n_cells = sample.n_outcomes if layout.class_conditional else 1, layout.partition.n_cells
+    row_cell = labels_of(layout.partition, entropy)
+    if layout.class_conditional:
+        row_cell = top * n_cells + row_cell
+    size = n_groups * n_cells
+    count = sums_in_parts(row_cell, sample.weight_or_ones, size)
+    expected = sums_in_parts(row_cell, sample.weight_or_ones * entropy, size)
+    importance = layout.importance(count.reshape(n_groups, n_cells)).ravel()
+    cell = np.where(top[:, None] == np.arange(sample.n_outcomes), size, row_cell[:, None]).astype(cell_dtype(size))
+    return EntryCells(cell, count, expected, importance)
 
 
 def normalised_entropy(prob: Floats) -> Floats:

@@ -288,6 +288,10 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
         statistics.ClassConditionalECE(),
         statistics.ClassConditionalECE(3, class_weight="observations"),
     ],
+    statistics.ClassConditionalUCE: lambda: [
+        statistics.ClassConditionalUCE(),
+        statistics.ClassConditionalUCE(4, "observations"),
+    ],
     statistics.UCE: lambda: [statistics.UCE(), statistics.UCE(4)],
     caltest.statistics.KDEError: lambda: [
         caltest.statistics.KDEError(),

@@ -835,6 +835,18 @@ def uce(statistic, prob, outcome, weight=None, expected=None):
     return by_rows(gaps(entries, width_cut(statistic.n_cells, "right")))
 
 
+def class_conditional_uce(statistic, prob, outcome, weight=None, expected=None):
+    """The same of the observations of each predicted class, in equal shares or in those of their weights."""
+    weight = [1.0] * len(prob) if weight is None else [float(w) for w in weight]
+    total = 0.0
+    for k in range(len(prob[0])):
+        own = [i for i, p in enumerate(prob) if ranking(p)[0] == k]
+        if own:
+            share = 1 / len(prob[0]) if statistic.class_weight == "equal" else sum(weight[i] for i in own) / sum(weight)
+            total += share * uce(statistic, *([values[i] for i in own] for values in (prob, outcome, weight)))
+    return total
+
+
 def kde_error(statistic, prob, outcome, weight=None, expected=None):
     """Average over the points g of a grid of |sum of k * (y - g)|, over the sum of k, the kernel being mirrored.
 
@@ -1283,6 +1295,7 @@ STATISTICS = {
     caltest.statistics.ACE: ace,
     caltest.statistics.Bridge: bridge,
     caltest.statistics.ClassConditionalECE: class_conditional_ece,
+    caltest.statistics.ClassConditionalUCE: class_conditional_uce,
     caltest.statistics.Classwise: classwise,
     caltest.statistics.ClasswiseKS: classwise_ks,
     caltest.statistics.ConfidenceECE: confidence_ece,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest
-from caltest.statistics import UCE
+from caltest.statistics import UCE, ClassConditionalUCE
 from tests.reference.cases import check_refused
 from tests.statistics.problems import error
 
@@ -32,6 +32,18 @@ def test_the_error_of_a_calibrated_model_is_not_zero():
     assert error(np.repeat([0, 1], [600, 400]), y_prob, UCE()) == pytest.approx(entropy - 0.4, rel=1e-12)
     assert round(entropy - 0.4, 3) == 0.571
     assert error(np.repeat([0, 1], [30, 970]), y_prob, UCE()) == pytest.approx(entropy - 0.03 - 0.94, abs=1e-12)
+
+
+def test_the_mean_over_predicted_classes():
+    y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    top = y_prob.argmax(axis=1)
+    each = np.array([error(y_true[top == k], y_prob[top == k], UCE()) for k in range(10)])
+    assert error(y_true, y_prob, ClassConditionalUCE()) == pytest.approx(each.mean(), rel=1e-12)
+    weighted = error(y_true, y_prob, ClassConditionalUCE(class_weight="observations"))
+    assert weighted == pytest.approx(np.bincount(top) @ each / 10_000, rel=1e-12)
+    assert (round(each.mean(), 9), round(weighted, 9)) == (0.037836794, 0.038016172)
+    # Nobody is predicted to be in class 2: it adds 0, and the mean is over three classes.
+    assert error([0, 1], [[1.0, 0, 0], [1.0, 0, 0]], ClassConditionalUCE()) == pytest.approx(0.5 / 3, rel=1e-12)
 
 
 def test_bad_cells_are_refused():
