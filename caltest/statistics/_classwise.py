@@ -135,7 +135,7 @@ class Classwise(Statistic):
             if isinstance(self.statistic, SurpriseStatistic) and self.statistic.needs_surprises(part):
                 yield self.statistic.evaluate_surprises(part, Surprises.of_unsorted(part, happened))
             else:
-                yield self.statistic.evaluate(part, happened.view(np.uint8)[:, part.row])
+                yield self.statistic.evaluate(part, np.take(happened.view(np.uint8), part.row, axis=1))
 
     def _combined(self, values: Iterator[Floats]) -> Floats:
         total, n_classes = next(values), 1

@@ -168,10 +168,11 @@ class KDEError(SurpriseStatistic):
         plain = self.smoother(sample)
         weight = sample.weight_or_ones
         likely = sample.once(usual)
-        density = plain.sum_of(weight)
-        expected = plain.sum_of(weight * (sample.null_prob[:, 1] - likely))
+        density, surplus = plain.sum_of(weight), sample.null_prob[:, 1] - likely
         if self.reference == "point":
-            expected += density * plain.point - plain.sum_of(weight * sample.event)
+            expected = density * plain.point + plain.sum_of(weight * (surplus - sample.event))
+        else:
+            expected = plain.sum_of(weight * surplus)
         sparse = plain.is_sparse(np.abs(likely - sample.null_prob[:, 1]))
         return plain.weighted(weight * sign(likely)), expected, float(density.sum()), sparse
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -216,10 +217,17 @@ class KernelSmoother:
     def _convolve(self, binned: Floats) -> Floats:
         from scipy import fft
 
-        # A circular convolution as long as the nodes: what wraps around falls on nodes beyond the points.
-        length = fft.next_fast_len(self._n_nodes, real=True)
-        spectrum = fft.rfft(binned, length, axis=-1) * fft.rfft(self._taps, length)
+        length, taps = self._spectrum
+        spectrum = fft.rfft(binned, length, axis=-1) * taps
         return fft.irfft(spectrum, length, axis=-1)[:, len(self._taps) - 1 : self._n_nodes]
+
+    @cached_property
+    def _spectrum(self) -> tuple[int, NDArray[Any]]:
+        """Length and transform of the taps: what wraps around in a circular convolution falls beyond the points."""
+        from scipy import fft
+
+        length = fft.next_fast_len(self._n_nodes, real=True)
+        return length, fft.rfft(self._taps, length)
 
 
 @dataclass(frozen=True, eq=False)
