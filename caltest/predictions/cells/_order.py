@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions.inputs._refusals import refuse_if
 
 _MOST_PLACES = 2**32
@@ -63,10 +63,12 @@ def _places_of_mixed_keys(value: Floats, key: Integers, bits: np.int64) -> Integ
     return np.repeat(first - np.cumsum(size) + size, size) + np.arange(size.sum())
 
 
-_TIED = 2.0**-50
-"""Probabilities that differ by no more, 8 rounding errors of a double just below 1, are equal up to rounding."""
-_EXTREME = 2.0**-30
-"""Nearer to 0 or 1 small differences may matter."""
+_TIED, _EXTREME = 2.0**-50, 2.0**-30
+"""Probabilities that differ by no more, 8 rounding errors of a double just below 1, are equal up to rounding, but for
+those that are nearer to 0 or 1, where small differences may matter."""
+_TIED_FLOAT32, _EXTREME_FLOAT32 = 2.0**-22, 2.0**-10
+"""The same of float32, for values that are frequent: such data are not dense, so that it is no coincidence."""
+_FREQUENT = 5
 
 
 def with_ties(prob: Floats) -> Floats:
@@ -77,12 +79,27 @@ def with_ties(prob: Floats) -> Floats:
     """
     event = prob[:, 1]
     step = np.diff(event)
-    near = (step > 0) & (step <= _TIED) & (event[:-1] >= _EXTREME) & (event[1:] <= 1 - _EXTREME)
-    if not near.any():
+    near = _between(event, step, _TIED, _EXTREME)
+    same = event[_FREQUENT - 1 :] == event[: 1 - _FREQUENT]
+    if same.any():
+        frequent = np.zeros(len(event), dtype=bool)
+        for k in range(_FREQUENT):
+            frequent[k : k + len(same)] |= same
+        close = _between(event, step, _TIED_FLOAT32, _EXTREME_FLOAT32) & frequent[1:] & frequent[:-1]
+        close |= near | (step == 0)
+        first = np.flatnonzero(np.append(True, ~close))
+        last = np.append(first[1:], len(event)) - 1
+        if (event[last] - event[first]).max() <= 2 * _TIED_FLOAT32:  # otherwise they are dense
+            near = close
+    if not (near & (step > 0)).any():
         return prob
-    near |= step == 0
-    start = np.flatnonzero(np.append(True, ~near))
-    return np.repeat(prob[start], np.diff(start, append=len(prob)), axis=0)
+    first = np.flatnonzero(np.append(True, ~(near | (step == 0))))
+    return np.repeat(prob[first], np.diff(first, append=len(prob)), axis=0)
+
+
+def _between(event: Floats, step: Floats, tied: float, extreme: float) -> Booleans:
+    """Return where the next larger event is tied, and both are away from 0 and 1, ``(n_samples - 1,)``."""
+    return (step > 0) & (step <= tied) & (event[:-1] >= extreme) & (event[1:] <= 1 - extreme)
 
 
 _BLOCK_VALUES = 2**19
