@@ -16,6 +16,7 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise, Confidence, TopK, TopRank, WithinTop
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import apply_lens
+from caltest.predictions.cells._order import FREQUENT, TIED, stable_order, with_ties
 from caltest.predictions.cells._partitions import Edges, EqualWidth, Intervals, resolve_n_cells
 from caltest.predictions.cells._quantiles import EqualMass
 from caltest.predictions.cells._trees import VarianceTree
@@ -230,6 +231,8 @@ class CommonEstimates:
 
         ``prob`` has shape (n_replicates, n_samples, n_outcomes), ``outcome`` has shape (n_replicates, n_samples).
         """
+        if prob.shape[2] == 2:
+            prob = _with_ties(prob)
         binned, extremes = self._of_event(prob, outcome) if self._needed else ({}, np.empty((len(prob), 2)))
         groups = self._groups.sums(prob, outcome)
 
@@ -265,6 +268,20 @@ class CommonEstimates:
                 terms = np.divide(excess, np.square(count) - less, where=count > 1, out=np.zeros(count.shape))
                 found[kind] = np.add.reduceat(terms, start, axis=-1)
         return found, extremes
+
+
+def _with_ties(prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return two columns ``(n_replicates, n_samples, 2)`` whose events are tied where a sample has them tied."""
+    event = np.sort(prob[..., 1], axis=1)
+    step = np.diff(event, axis=1)
+    some = ((step > 0) & (step <= TIED)).any(axis=1)
+    some |= (event[:, FREQUENT - 1 :] == event[:, : 1 - FREQUENT]).any(axis=1)
+    if some.any():
+        prob = prob.copy()
+        for one in (prob[r] for r in np.flatnonzero(some)):
+            order = stable_order(one[:, 1])
+            one[order] = with_ties(one[order])
+    return prob
 
 
 class _Groups:
