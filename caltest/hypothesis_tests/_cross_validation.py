@@ -127,7 +127,7 @@ def cross_val_calibration(
     >>> features, labels = load_breast_cancer(return_X_y=True)
     >>> result = caltest.cross_val_calibration(GaussianNB(), features, labels, n_resamples=999, rng=0)
     >>> result.pvalue, result.direction
-    (0.005, 'too extreme')
+    (0.005, 'too high')
     >>> result.y_prob.shape, result.fold_names
     ((569, 2), ('0', '1', '2', '3', '4'))
     """

@@ -110,10 +110,11 @@ class EquivalenceResult(Decision, Result):
     def verdict(self) -> MarginVerdict:
         """Whether the typical error is shown to be below the margin, and what to do."""
         high, level = 100 * self.smallest_margin, percent(1 - self.alpha)
+        cells = "1 cell" if self.interval.n_cells == 1 else f"{self.interval.n_cells} cells"
         question = MarginFinding(
             kind="below",
             size=Number(
-                name="typical error",
+                name=f"typical error within {cells}",  # what cancels within a cell is not seen
                 estimate=100 * self.interval.root,
                 interval=ConfidenceInterval(0.0, high),
                 shown=f"at most {high:.4g} points ({level} confidence)",

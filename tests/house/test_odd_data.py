@@ -40,7 +40,7 @@ def test_every_result_reports_that_ties_leave_too_few_cells(stuck):
     assert silent == []
     with pytest.warns(CalibrationWarning, match="has only 1 cell"):
         caltest.calibration_error(outcome, event)
-    assert "within 1 cell is below 0.1 " in results["equivalence_test"].conclusion
+    assert "within 1 cell is shown to be below 10 points" in results["equivalence_test"].conclusion
     for result in (results["histogram_regression"], results["reliability_curve"]):
         assert "has only 1 cell (bin) instead of 8" in " ".join(str(result).split())
 

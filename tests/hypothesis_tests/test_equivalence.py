@@ -86,8 +86,9 @@ def test_printed():
     result = ct.equivalence_test(y, models["neural_network"], 0.1)
     expected = """\
 Equivalence test (whole prediction, 899 observations, 8 cells (bins))
-The typical error is shown to be below 10 points (p = 3.882e-10): it is at most
-2.658 points (95 % confidence). The decision is made at the 5 % level.
+The typical error within 8 cells is shown to be below 10 points (p = 3.882e-10):
+it is at most 2.658 points (95 % confidence). The decision is made at the 5 %
+level.
 
   Typical error: the root of the squared l2 calibration error, 1.2 points by the
     debiased estimate; 0 if calibrated.
@@ -107,8 +108,8 @@ The typical error is shown to be below 10 points (p = 3.882e-10): it is at most
 def test_result():
     y, prob = shifted(1000, 0.05, np.random.default_rng(1))
     hidden, shown = ct.equivalence_test(y, prob, 0.02), ct.equivalence_test(y, prob, 0.2)
-    assert hidden.conclusion.startswith("The typical error is not shown to be below 2 points (p = ")
-    assert "The typical error is shown to be below 20 points (p = " in words(shown)
+    assert hidden.conclusion.startswith("The typical error within 8 cells is not shown to be below 2 points (p = ")
+    assert "The typical error within 8 cells is shown to be below 20 points (p = " in words(shown)
     assert f": it is at most {100 * shown.smallest_margin:.4g} points (95 % confidence)." in words(shown)
     assert (hidden.verdict.findings, hidden.decision) == ((), "not rejected")
     assert "Do not approve these predictions yet" in hidden.verdict.advice[0]
@@ -128,8 +129,8 @@ def test_few_observations_certify_nothing():
         assert not result.rejected
         assert result.decision == "undecidable"
         assert result.conclusion == (
-            "Whether the typical error is below 50 points cannot be told: these observations are too few to show any "
-            f"margin ({equate_pvalue(result.pvalue)})."
+            "Whether the typical error within 1 cell is below 50 points cannot be told: these observations are too few "
+            f"to show any margin ({equate_pvalue(result.pvalue)})."
         )
     assert ct.equivalence_test([1, 0], [0.5, 0.5], 0.5).smallest_margin < 1
 
