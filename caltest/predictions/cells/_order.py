@@ -63,12 +63,12 @@ def _places_of_mixed_keys(value: Floats, key: Integers, bits: np.int64) -> Integ
     return np.repeat(first - np.cumsum(size) + size, size) + np.arange(size.sum())
 
 
-TIED, _EXTREME = 2.0**-50, 2.0**-30
+_TIED, _EXTREME = 2.0**-50, 2.0**-30
 """Probabilities that differ by no more, 8 rounding errors of a double just below 1, are equal up to rounding, but for
 those that are nearer to 0 or 1, where small differences may matter."""
-_TIED_FLOAT32, _EXTREME_FLOAT32 = 2.0**-22, 2.0**-10
+TIED_FLOAT32, _EXTREME_FLOAT32 = 2.0**-22, 2.0**-10
 """The same of float32, for values that are frequent: such data are not dense, so that it is no coincidence."""
-FREQUENT = 5
+_FREQUENT = 5
 
 
 def with_ties(prob: Floats) -> Floats:
@@ -79,17 +79,17 @@ def with_ties(prob: Floats) -> Floats:
     """
     event = prob[:, 1]
     step = np.diff(event)
-    near = _between(event, step, TIED, _EXTREME)
-    same = event[FREQUENT - 1 :] == event[: 1 - FREQUENT]
+    near = _between(event, step, _TIED, _EXTREME)
+    same = event[_FREQUENT - 1 :] == event[: 1 - _FREQUENT]
     if same.any():
         frequent = np.zeros(len(event), dtype=bool)
-        for k in range(FREQUENT):
+        for k in range(_FREQUENT):
             frequent[k : k + len(same)] |= same
-        close = _between(event, step, _TIED_FLOAT32, _EXTREME_FLOAT32) & frequent[1:] & frequent[:-1]
+        close = _between(event, step, TIED_FLOAT32, _EXTREME_FLOAT32) & frequent[1:] & frequent[:-1]
         close |= near | (step == 0)
         first = np.flatnonzero(np.append(True, ~close))
         last = np.append(first[1:], len(event)) - 1
-        if (event[last] - event[first]).max() <= 2 * _TIED_FLOAT32:  # otherwise they are dense
+        if (event[last] - event[first]).max() <= 2 * TIED_FLOAT32:  # otherwise they are dense
             near = close
     if not (near & (step > 0)).any():
         return prob
