@@ -350,8 +350,6 @@ def _typed(options: argparse.Namespace, names: Iterable[str]) -> list[str]:
         elif value != options.parser.get_default(name):
             text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             found += [flags.get(name, f"--{name}"), shlex.quote(text)]
-    header = getattr(options, "header", None)
-    found += [] if header is None else ["--header" if header else "--no-header"]
     return [*found, "--normalise"] if options.normalise else found
 
 
