@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -164,7 +165,9 @@ class DetectableError(Result):
             return f"{few} To find {error}, collect {self._about(times)}."
         if self.n_groups is not None:
             return f"{few} Collect data from more groups."
-        return f"{few} Collect {self._about(_EVENTS / rarer / self.n_samples)} at least." if rarer > 0 else few
+        if rarer <= _EVENTS / sys.maxsize:  # more observations than an array can have
+            return few
+        return f"{few} Collect {self._about(_EVENTS / rarer / self.n_samples)} at least."
 
     def _about(self, times: float) -> str:
         """Return some times as many observations, or groups, in words."""
