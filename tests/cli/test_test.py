@@ -470,7 +470,7 @@ def test_groups_and_weights_of_a_file(tmp_path, problem, frame, answer, run):
     assert code == 2  # one of the files is gone
     frame.assign(patient=patient).to_csv(tmp_path / "b.csv", index=False)
     options = ("--groups", "patient", "--prob", "p_cat,p_dog,p_eel", *FAST)
-    code, out, _ = run("compare", tmp_path / "a.csv", tmp_path / "b.csv", *options)
+    code, out, _ = run("compare", tmp_path / "a.csv", tmp_path / "b.csv", *options, "--details")
     assert code == 0
     assert "random signs" in " ".join(out.split())
 
