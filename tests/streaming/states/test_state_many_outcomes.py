@@ -166,12 +166,9 @@ def test_pvalues_agree_with_those_in_memory(kind):
         assert abs(found.noise_floor - expected.noise_floor) < 4 * spread, statistic
 
 
-@pytest.mark.parametrize(
-    "kind", ["ties", *(pytest.param(k, marks=pytest.mark.slow) for k in ("vague", "sharp", "rare"))]
-)
-def test_level(kind):
+def check_level(kind, n_sets):
     """With 19 draws p-values are multiples of 1 / 20, and at most 1 / 20 in one of 20 data sets."""
-    n_sets, n = 1000, 60
+    n = 60
     rng = np.random.default_rng(4)
     _, p = problem(kind, n)
     small = 0
@@ -180,6 +177,16 @@ def test_level(kind):
         state = CalibrationState(4, Canonical(), RedrawnCells(EqualWidth(4), 19, rng=r)).update(y, p)
         small += state.test().pvalue <= 0.05
     assert small <= stats.binom.isf(6e-5, n_sets, 0.05)
+
+
+def test_level():
+    check_level("ties", 100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ties", "vague", "sharp", "rare"])
+def test_level_in_many_data_sets(kind):
+    check_level(kind, 1000)
 
 
 def test_an_impossible_label_has_the_smallest_pvalue():
