@@ -252,9 +252,8 @@ def combine_tables(folds: Folds, tables: Sequence[Any], design: Mapping[str, Any
         held = [i for i, table in enumerate(tables) if label in table.labels]
         part = Folds(tuple(folds.names[i] for i in held), tuple(folds.members[i] for i in held))
         found = [tables[i].tests[tables[i].labels.index(label)] for i in held]
-        asked = (
-            first.is_of_parts or len(labels) == 1 or isinstance(found[0].lens, Canonical)
-        )  # what sentences are about
+        # what sentences are about
+        asked = first.is_of_parts or len(labels) == 1 or isinstance(found[0].lens, Canonical)
         tests.append(combine_tests(part, found, pool(part, found, design) if asked else None, in_table=True))
     combined = first.with_tests(
         tests,

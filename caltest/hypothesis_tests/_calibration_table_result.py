@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from caltest.predictions._lenses import Canonical
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
+from caltest.results._component_result import components_table
 from caltest.results._decision import DecisionWord, cannot_decide, decide, rejects
 from caltest.results._description import Description, Table, join, sized
 from caltest.results._note import PAGE
 from caltest.results._test_result import (
     cannot_decide_by_fold,
-    components_table,
     fold_record,
     in_folds,
     rejecting,
     short_direction,
 )
-from caltest.results._verdict import Judged, Verdict
+from caltest.results._verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,7 @@ LONGEST = 60  # characters of the rejected tests in a conclusion
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CalibrationTable(Judged, Result):
+class CalibrationTable(Result):
     """Result of `calibration_table`; iterates over its tests.
 
     Attributes
@@ -242,7 +242,8 @@ class CalibrationTable(Judged, Result):
         p = f"global p = {self.pvalue:.4g}"
         if self.folds:
             numbers = f"{p}, {self.n_samples} observations"
-            return cannot_decide_by_fold(self.tests[0], numbers, "global p-value", self.smallest_possible_pvalue)
+            smallest, own = self.smallest_possible_pvalue, self.tests[0].folds
+            return cannot_decide_by_fold(own, smallest, self.alpha, numbers=numbers, name="global p-value")
         return cannot_decide(
             self.smallest_possible_pvalue,
             self.alpha,

@@ -16,8 +16,17 @@ from caltest.estimation.event._event_cells import FEWEST_EVENTS, EventCells
 from caltest.estimation.event._in_the_large import InTheLarge
 from caltest.estimation.event._slope import Slope
 from caltest.hypothesis_tests._class_totals import ClassTotals
-from caltest.hypothesis_tests._detectable_error import Detection, sample_of
+from caltest.hypothesis_tests._detection import Detection, sample_of
 from caltest.hypothesis_tests._findings import NamedError, findings_of_classes, findings_of_event, level_of_each
+from caltest.hypothesis_tests._numbers import (
+    IF_CALIBRATED,
+    NO_SIZE,
+    NO_TOTALS,
+    difference,
+    ratio,
+    reaching_one,
+    typical_error,
+)
 from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike, lens_name, subject_of
 from caltest.predictions._lenses import Canonical, Confidence
@@ -27,7 +36,7 @@ from caltest.resampling.draws._schemes import Consistency
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import run
 from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
-from caltest.results import ConfidenceInterval, TestResult
+from caltest.results import TestResult
 from caltest.results._finding import (
     DIFFERENCES,
     OF_AVERAGE,
@@ -35,9 +44,6 @@ from caltest.results._finding import (
     Finding,
     Number,
     Subject,
-    digits_of,
-    show_ratio,
-    show_ratios,
 )
 from caltest.results._verdict import Impossible
 from caltest.statistics import Statistic
@@ -46,15 +52,6 @@ _SEED = 0  # of the draws of regions, which only order what is known to be wrong
 _MOST = 2**16  # predictions of a state for which labels are simulated
 _EXACT = 0.005 - 1e-12  # round numbers from here to the complement are edges of the narrow cells of a state
 _TINY = 1e-300
-_IF_CALIBRATED = "1 if calibrated"
-
-
-_NO_TOTALS = Number(
-    name="class totals", estimate=math.nan, shown="-", meaning="not known: this state holds the confidence alone"
-)
-_NO_SIZE = Number(
-    name="typical error", estimate=math.nan, shown="-", meaning="not computed from the sums of this state"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +165,7 @@ class Evidence(ABC):
         """Return the fields of a verdict that are what was observed, with a typical error if there is one."""
         numbers = [*self._numbers(test), *([] if size is None else [typical_error(size)])]
         if size is None and self.streamed and test.rejected:
-            numbers.append(_NO_SIZE)
+            numbers.append(NO_SIZE)
         where = next((finding for finding in test.findings if finding.place), None)
         if where is not None and where is not test.findings[0]:  # which is a sentence
             numbers.append(Number(name="worst", estimate=where.observed, shown=where.place))
@@ -316,20 +313,20 @@ class EventEvidence(Evidence):
     def average(self, test: TestResult) -> Number:
         """Return observed over expected events; of the confidence its difference from the accuracy."""
         large, named = self.in_the_large(test.alpha), any(finding.of_average for finding in test.findings)
-        interval = large.ratio_interval if named else _reaching_one(large.ratio_interval)
+        interval = large.ratio_interval if named else reaching_one(large.ratio_interval)
         if self.subject.of_confidence:
-            return _difference(*self.averages, interval)
-        return _ratio("observed / expected", large.ratio, interval, _IF_CALIBRATED, "no events are predicted")
+            return difference(*self.averages, interval)
+        return ratio("observed / expected", large.ratio, interval, IF_CALIBRATED, "no events are predicted")
 
     def _numbers(self, test: TestResult) -> list[Number]:
         slope = self.slope(test.alpha)
         steep = next((DIFFERENCES[finding.kind] for finding in test.findings if finding.kind in DIFFERENCES), "")
-        interval = slope.interval if steep else _reaching_one(slope.interval)
-        meaning = f"{_IF_CALIBRATED}; differences are {steep}" if steep else _IF_CALIBRATED
+        interval = slope.interval if steep else reaching_one(slope.interval)
+        meaning = f"{IF_CALIBRATED}; differences are {steep}" if steep else IF_CALIBRATED
         return [
             self.average(test),
-            _ratio("calibration slope", slope.slope, interval, meaning, self._without_slope),
-            *([_NO_TOTALS] if self.streamed and self.subject.of_confidence else []),
+            ratio("calibration slope", slope.slope, interval, meaning, self._without_slope),
+            *([NO_TOTALS] if self.streamed and self.subject.of_confidence else []),
         ]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -411,12 +408,6 @@ class ClassesEvidence(Evidence):
         return {"sample": None, **{name: getattr(self, name) for name in known}}
 
 
-def _reaching_one(interval: ConfidenceInterval) -> ConfidenceInterval:
-    """Return an interval that reaches 1; NaN stays."""
-    low, high = interval
-    return interval if math.isnan(low) else ConfidenceInterval(min(low, 1.0), max(high, 1.0))
-
-
 def finding_of(
     error: NamedError, subject: Subject, alpha: float, names: Sequence[str] = (), *, streamed: bool = False
 ) -> Finding:
@@ -428,45 +419,3 @@ def finding_of(
         numbers["kind"] = OF_AVERAGE.get(error.kind, error.kind)
     within = streamed and any(0 < min(end, 1 - end) < _EXACT for end in (error.low, error.high))
     return Finding(subject=subject, n_classes=max(len(names), 2), approximate=within, **numbers)
-
-
-def _ratio(name: str, value: float, interval: ConfidenceInterval, meaning: str, reason: str = "") -> Number:
-    """Return a ratio or a slope with its interval, or why there is none."""
-    if math.isnan(value):
-        return Number(name=name, estimate=value, shown="-", meaning=reason)
-    if math.isnan(interval.low):
-        return Number(name=name, estimate=value, shown=show_ratio(value), meaning=meaning)
-    shown = (
-        f"{show_ratio(value, digits_of(interval))}  ({show_ratios(interval)})"
-        if math.isfinite(value)
-        else show_ratios(interval)
-    )
-    return Number(name=name, estimate=value, interval=interval, shown=shown, meaning=meaning)
-
-
-def _difference(predicted: float, observed: float, ratio: ConfidenceInterval) -> Number:
-    """Return accuracy minus confidence in percentage points, from the interval of their ratio."""
-    low, high = (100 * predicted * (end - 1) for end in ratio)
-    shown, interval = f"{100 * (observed - predicted):+.1f} points", None
-    if not math.isnan(low):
-        shown, interval = f"{shown} ({low:+.1f} to {high:+.1f})", ConfidenceInterval(low, high)
-    return Number(
-        name="accuracy minus confidence",
-        estimate=100 * (observed - predicted),
-        interval=interval,
-        shown=shown,
-        meaning="0 if calibrated",
-    )
-
-
-def typical_error(size: L2Interval) -> Number:
-    """Return the root of the squared l2 error, in percentage points."""
-    low, high = (100 * end for end in size.root_interval)
-    shown = f"{100 * size.root:.1f} points ({low:.1f} to {high:.1f})" if low > 0 else f"up to {high:.1f} points"
-    return Number(
-        name="typical error",
-        estimate=100 * size.root,
-        interval=ConfidenceInterval(low, high),
-        shown=shown,
-        meaning=f"0 if calibrated; chance alone shows up to {100 * size.chance:.1f}",
-    )

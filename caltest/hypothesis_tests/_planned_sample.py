@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Literal, Unpack
 
 from numpy.typing import ArrayLike
 
-from caltest.hypothesis_tests._detectable_error import (
+from caltest.hypothesis_tests._detectable_error_result import USUAL_POWER, in_words
+from caltest.hypothesis_tests._detection import (
     LARGE,
     UNIT,
     Detection,
     sample_of,
 )
-from caltest.hypothesis_tests._detectable_error_result import USUAL_POWER, in_words
 from caltest.hypothesis_tests._power_curve import search_power, validate_power
 from caltest.hypothesis_tests._typical_errors import (
     ErrorKind,

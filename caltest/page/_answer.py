@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from caltest.estimation import reliability_curve
 from caltest.estimation.curves._reliability_curve import ReliabilityCurve
 from caltest.hypothesis_tests import CalibrationTable, SubgroupTests
-from caltest.hypothesis_tests._evidence import typical_error
+from caltest.hypothesis_tests._numbers import typical_error
 from caltest.page._pictures import Picture, diagram, forest
 from caltest.page._places import classes_of, ranges_of, subgroups_of, table_of
 from caltest.predictions import Confidence

@@ -23,10 +23,11 @@ from caltest.plotting._axes import (
     wrapped,
 )
 from caltest.predictions.inputs._refusals import refuse
+from caltest.results._component_result import ComponentResult
 from caltest.results._decision import equate_pvalue, rejects
 from caltest.results._distribution import TIE_TOLERANCE
 from caltest.results._naming import describe
-from caltest.results._test_result import ComponentResult, TestResult
+from caltest.results._test_result import TestResult
 from caltest.statistics._base import quantities
 
 if TYPE_CHECKING:

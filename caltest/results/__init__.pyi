@@ -1,6 +1,7 @@
 from ._base import ConfidenceInterval as ConfidenceInterval
 from ._base import Result as Result
 from ._before_after import BeforeAfter as BeforeAfter
+from ._component_result import ComponentResult as ComponentResult
 from ._config import config_context as config_context
 from ._description import Description as Description
 from ._description import Table as Table
@@ -14,6 +15,5 @@ from ._models_verdict import ModelsVerdict as ModelsVerdict
 from ._note import CalibrationWarning as CalibrationWarning
 from ._note import Note as Note
 from ._progress import Progress as Progress
-from ._test_result import ComponentResult as ComponentResult
 from ._test_result import TestResult as TestResult
 from ._verdict import Verdict as Verdict

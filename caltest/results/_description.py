@@ -108,9 +108,7 @@ def as_percent(share: float, digits: int | None = None) -> str:
     >>> as_percent(0.2431), as_percent(0.00074), as_percent(0.99974), as_percent(0.0)
     ('24.3 %', '0.074 %', '99.974 %', '0 %')
     """
-    value = round(
-        100 * share, 9
-    )  # a share in the middle of two decimals is rounded the same way, however it was summed
+    value = round(100 * share, 9)  # in the middle of two decimals it is rounded the same way, however it was summed
     decimals = decimals_of(share)
     return f"{value:.{decimals if digits is None or not decimals else digits}f} %"
 

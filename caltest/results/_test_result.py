@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import compress
@@ -12,85 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.results._base import Result
-from caltest.results._decision import Decision, cannot_decide, equate_pvalue, rejects, show_pvalue
+from caltest.results._component_result import ComponentResult, components_table, numbers_line
+from caltest.results._decision import Decision, cannot_decide, equate_pvalue, rejects
 from caltest.results._description import Description, Table, join, sized
-from caltest.results._distribution import Distribution
 from caltest.results._finding import Finding
-from caltest.results._naming import describe
 from caltest.results._note import PAGE, Note
 from caltest.results._other_names import answer_attribute
-from caltest.results._picture import Picture
 from caltest.results._verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Extended = TypeVar("Extended", bound="TestResult")
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ComponentResult(Result):
-    """One statistic of a test with its null distribution and p-value.
-
-    Attributes
-    ----------
-    test_statistic : Statistic
-        What was computed.
-    statistic : float
-        Its observed value.
-    pvalue : float
-        ``(1 + #{null >= observed}) / (1 + n_resamples)``, or the tail of a computed distribution; not adjusted for
-        other components.
-    null : Distribution
-        Its null distribution: ``mean``, ``std``, ``quantile(q)``, ``sf(x)`` and ``cdf(x)``.
-    derived : dict
-        Further numbers by name; empty for most statistics. Some are arrays, with an entry for each group.
-    """
-
-    test_statistic: Any
-    statistic: float
-    pvalue: float
-    null: Distribution = field(repr=False)
-    derived: Mapping[str, Any] = field(default_factory=dict)
-
-    plot = Picture("plot_null_distribution", known=lambda result: result._is_drawn)
-    _derived: ClassVar[tuple[str, ...]] = ("noise_floor", "noise_interval")
-    _left_out: ClassVar[frozenset[str]] = frozenset({"null"})
-
-    @property
-    def _is_drawn(self) -> bool:
-        """Whether there is a null distribution to draw."""
-        return self.null is not None
-
-    @property
-    def null_distribution(self) -> NDArray[np.float64] | None:
-        """Values of the statistic on every draw, ``(n_resamples,)``; None if nothing was drawn."""
-        return getattr(self.null, "values", None)
-
-    @property
-    def noise_floor(self) -> float:
-        """Mean of the null distribution: what a calibrated model shows on these predictions on average."""
-        return self.null.mean
-
-    @property
-    def noise_interval(self) -> tuple[float, float]:
-        """5 % and 95 % quantiles of the null distribution."""
-        return self.null.quantile(0.05), self.null.quantile(0.95)
-
-    def _row(self, *, bound: bool = False) -> tuple[str, str, str, str]:
-        low, high = self.noise_interval
-        under_null = f"{self.noise_floor:.4g} ({low:.4g} to {high:.4g})"
-        return describe(self.test_statistic), f"{self.statistic:.4g}", under_null, show_pvalue(self.pvalue, bound=bound)
-
-    def _describe(self) -> Description:
-        return Description(str(self.test_statistic), (), (components_table([self]),))
-
-
-def components_table(components: Sequence[ComponentResult], *, bound: bool = False) -> Table:
-    """Return the table of statistics with their values under calibration; p-values may be upper bounds."""
-    rows = [component._row(bound=bound) for component in components]
-    return Table(("statistic", "value", "under calibration (5 % to 95 %)", "p-value"), rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -279,8 +212,9 @@ class TestResult(Decision, ComponentResult):
         calibrated = "that the models are calibrated" if self.fold_names else "that the model is calibrated"
         undecidable, details, parts = "", list[str](), list[str]()
         if self.fold_names:
-            if not rejects(self.smallest_possible_pvalue, self.alpha):
-                undecidable = cannot_decide_by_fold(self, f"{self._p}, {self._size}", "combined p-value")
+            smallest, numbers = self.smallest_possible_pvalue, f"{self._p}, {self._size}"
+            if not rejects(smallest, self.alpha):
+                undecidable = cannot_decide_by_fold(self.folds, smallest, self.alpha, numbers=numbers)
             if self.rejected:
                 details = [rejecting(self.rejecting_folds, len(self.folds))]
                 parts = said_of_parts(self._folds_that_reject, [f"fold {name}" for name in self.rejecting_folds])
@@ -491,15 +425,17 @@ class TestResult(Decision, ComponentResult):
         return [line for part in parts if (line := numbers_line(part.test_statistic, part.derived))]
 
 
-def cannot_decide_by_fold(test: TestResult, numbers: str, name: str, smallest: float | None = None) -> str:
-    """Return the conclusion of a test by fold that could not have rejected."""
-    groups = [fold.n_groups for fold in test.folds if fold.n_groups is not None]
+def cannot_decide_by_fold(
+    tests: Sequence[TestResult], smallest: float, alpha: float, *, numbers: str, name: str = "combined p-value"
+) -> str:
+    """Return the conclusion of tests in folds, none of which could have rejected."""
+    groups = [test.n_groups for test in tests if test.n_groups is not None]
     return cannot_decide(
-        test.smallest_possible_pvalue if smallest is None else smallest,
-        test.alpha,
+        smallest,
+        alpha,
         numbers=numbers,
         n_groups=max(groups, default=None),
-        n_resamples=test.n_resamples if not groups else 0,
+        n_resamples=0 if groups else max(test.n_resamples for test in tests),
         name=name,
         where=" or fewer in each fold",
     )
@@ -552,11 +488,3 @@ def fold_record(name: str, fold: TestResult) -> dict[str, Any]:
     error = (math.nan,) * 3 if size is None else (size.root, *size.root_interval)
     own = {each: getattr(fold, each) for each in ("n_samples", "statistic", "noise_floor", "pvalue", "direction")}
     return {"fold": name, **own, **dict(zip(("l2_error", "l2_low", "l2_high"), error, strict=True))}
-
-
-def numbers_line(statistic: Any, derived: Mapping[str, Any]) -> str:
-    """Return derived numbers as a line of a report, arrays left out; empty where there are none."""
-    numbers = [
-        f"{name.replace('_', ' ')} {value:.4g}" for name, value in derived.items() if isinstance(value, float | int)
-    ]
-    return f"{statistic}: {', '.join(numbers)}." if numbers else ""

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from caltest.results._base import Result
 from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue, level_of, rejects
 from caltest.results._description import Description, Table, as_percent, counted, percent, sized
@@ -416,22 +414,3 @@ def round_up(number: float) -> int:
     """
     unit = 10 ** max(math.floor(math.log10(max(number, 1))) - 1, 0)
     return math.ceil(number / unit) * unit
-
-
-class Judged:
-    """What results have in common that decide by one p-value, and say their conclusion themselves."""
-
-    @property
-    def verdict(self: Any) -> Verdict:
-        """The decision, what is wrong and what changes the reading."""
-        size = np.max(self.n_samples) if getattr(self, "paired", True) else np.sum(self.n_samples)
-        return Verdict(
-            pvalue=float(self.pvalue),
-            alpha=self.alpha,
-            smallest_possible_pvalue=getattr(self, "smallest_possible_pvalue", 0.0),
-            n_samples=int(size),
-            findings=self._findings() if hasattr(self, "_findings") else (),
-            size=getattr(self, "interval", None),
-            cautions=getattr(self, "notes", ()),
-            said=self.conclusion,
-        )

@@ -13,7 +13,7 @@ from scipy.stats import binom
 import caltest
 from benchmarks import detectable, pages
 from caltest.hypothesis_tests._alike_labels import AlikeLabels
-from caltest.hypothesis_tests._detectable_error import Detection, sample_of
+from caltest.hypothesis_tests._detection import Detection, sample_of
 from caltest.hypothesis_tests._typical_errors import OF_EVENTS
 from caltest.predictions._sample import make_sample
 from caltest.statistics import CoxScore, Omnibus

@@ -31,10 +31,10 @@ from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import Result
 from caltest.results._decision import equate_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, counted, percent
+from caltest.results._judged import Judged
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
 from caltest.results._progress import part_of, reporting
-from caltest.results._verdict import Judged
 from caltest.statistics import KS
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import DecisionWord, decide, equate_pvalue, level_of, rejects
 from caltest.results._description import percent, sized
 from caltest.results._finding import Subject
+from caltest.results._judged import Judged
 from caltest.results._note import PAGE
-from caltest.results._verdict import Judged
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

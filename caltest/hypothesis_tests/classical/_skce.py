@@ -28,10 +28,10 @@ from caltest.resampling.engine._options import TestOptions, drawing_of
 from caltest.resampling.engine._pvalues import tail_pvalue, tail_pvalues
 from caltest.resampling.engine._run import Answer
 from caltest.results import Note, TestResult
+from caltest.results._component_result import numbers_line
 from caltest.results._decision import show_pvalue
 from caltest.results._description import Table
 from caltest.results._progress import reporting
-from caltest.results._test_result import numbers_line
 from caltest.statistics._similarity import Similarity, is_bounded_by_one
 from caltest.statistics._skce import SKCE, residuals
 

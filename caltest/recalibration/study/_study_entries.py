@@ -22,10 +22,11 @@ from caltest.predictions._sample import Sample, induce
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import Result
-from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue, rejects
+from caltest.results._decision import DecisionWord, decide, equate_pvalue, rejects
 from caltest.results._description import Description, Table, counted, join, percent
 from caltest.results._naming import describe
 from caltest.results._plain import to_plain
+from caltest.results._test_result import cannot_decide_by_fold
 from caltest.results._verdict import Verdict
 
 BEFORE, UNCHANGED = "before", "no change"
@@ -124,16 +125,8 @@ class RepairedModel(ComparedModel):
     def undecidable(self) -> str:
         """The sentence that no p-value of the tests in the folds could have rejected."""
         tests = [test for fold in self.folds for test in fold.tests]
-        groups = [test.n_groups for test in tests if test.n_groups is not None]
-        return cannot_decide(
-            self.smallest_possible_pvalue,
-            self.alpha,
-            numbers=f"{equate_pvalue(self.pvalue)}, {counted(self.n_samples)}",
-            n_groups=max(groups, default=None),
-            n_resamples=0 if groups else max(test.n_resamples for test in tests),
-            name="combined p-value",
-            where=" or fewer in each fold",
-        )
+        numbers = f"{equate_pvalue(self.pvalue)}, {counted(self.n_samples)}"
+        return cannot_decide_by_fold(tests, self.smallest_possible_pvalue, self.alpha, numbers=numbers)
 
     def verdict_of(
         self, sample: Sample, lens: LensLike, classes: Sequence[Any] | None, folds: Sequence[Integers]

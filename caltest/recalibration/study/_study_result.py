@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation.scores._score_decomposition import log_of
-from caltest.hypothesis_tests._evidence import typical_error
+from caltest.hypothesis_tests._numbers import typical_error
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.recalibration.study._study_entries import BEFORE, UNCHANGED, RepairedModel, RepairedPair
@@ -18,11 +18,11 @@ from caltest.results import Note, Result
 from caltest.results._before_after import BeforeAfter
 from caltest.results._decision import DecisionWord, decide, equate_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, counted, join, percent
-from caltest.results._finding import Finding
+from caltest.results._judged import Judged
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
 from caltest.results._picture import Picture
-from caltest.results._verdict import Judged, Verdict
+from caltest.results._verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +101,9 @@ class RecalibrationStudy(Judged, Result):
             tried = (row for row in self.rows if row.model == model and row.maps)
             name = min(tried, key=lambda row: row.log_score).recalibrator
             advised.append(f"{model}, {name}: {self.before_after(name, model).advice}")
-        return replace(super().verdict, advised=tuple(advised))
+        before = (row for row in self.rows if row.recalibrator == BEFORE)
+        findings = tuple(finding for row in before for finding in self._verdict_of(row).findings)
+        return replace(super().verdict, findings=findings, advised=tuple(advised))
 
     @property
     def rejected(self) -> bool:
@@ -233,11 +235,6 @@ class RecalibrationStudy(Judged, Result):
         label = self.y_true[held]
         gain = log_of(self.y_prob[row.model][held], label) - log_of(after[held], label)
         return bool(not np.isfinite(gain).all() or gain.mean() > 2 * gain.std() / np.sqrt(len(gain)))
-
-    def _findings(self) -> tuple[Finding, ...]:
-        """Return what is wrong with the models before recalibration."""
-        before = (row for row in self.rows if row.recalibrator == BEFORE)
-        return tuple(finding for row in before for finding in self._verdict_of(row).findings)
 
     @property
     def conclusion(self) -> str:

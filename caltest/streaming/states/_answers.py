@@ -184,18 +184,18 @@ class TwoOutcomes(Answers):
             origin=EXACT,
         )
 
-    def _computed(self, statistic: Statistic, value: float, law: Distribution) -> dict[str, Any]:
+    def _computed(self, statistic: Statistic, value: float, exact: Distribution) -> dict[str, Any]:
         """Return the fields of a result that the exact null distribution tells."""
-        tail = law.tail(value)
+        tail = exact.tail(value)
         pvalue = max(0.0 if self.sums.n_impossible else min(tail.probability, 1.0), SMALLEST_PVALUE)
         bound = math.isinf(tail.relative_error)
         kind = "upper bound" if bound else "computed exactly"
         origin = f"{kind} from sums over micro-cells, predictions fixed (valid at every sample size): {tail.method}"
         return {
-            "components": (ComponentResult(test_statistic=statistic, statistic=value, pvalue=pvalue, null=law),),
+            "components": (ComponentResult(test_statistic=statistic, statistic=value, pvalue=pvalue, null=exact),),
             "statistic": value,
             "pvalue": pvalue,
-            "null": law,
+            "null": exact,
             "method": "upper-bound" if bound else "exact",
             "numerical_error": min(tail.relative_error, 1.0) * pvalue,
             "origin": origin,
