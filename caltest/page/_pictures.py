@@ -40,7 +40,7 @@ def diagram(curves: Mapping[str, ReliabilityCurve], caption: str) -> Picture:
         plot_reliability(**_shown(curves), ax=panel, style="classical")
         panel.set_title("")  # the page says what it is about
 
-    return _picture(draw, (5.4, 6.4 + 0.35 * len(curves)), _in_words(curves), caption)
+    return _picture(draw, (5.4, 6.15 + 0.6 * len(curves)), _in_words(curves), caption)
 
 
 def deviations(curves: Mapping[str, ReliabilityCurve]) -> Picture:
