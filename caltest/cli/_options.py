@@ -345,8 +345,8 @@ def _typed(options: argparse.Namespace, names: Iterable[str]) -> list[str]:
     found = []
     for name in names:
         value = getattr(options, name, None)
-        if isinstance(value, bool):
-            found.append(f"--{name}" if value else f"--no-{name}")
+        if name == "header":
+            found += [] if value is None else ["--header" if value else "--no-header"]
         elif value != options.parser.get_default(name):
             text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             found += [flags.get(name, f"--{name}"), shlex.quote(text)]
