@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from caltest.estimation import calibration_in_the_large, calibration_slope
+from caltest.datasets import load_cifar10_vgg16, load_digits_predictions
+from caltest.estimation import brier_score, calibration_in_the_large, calibration_slope
+from tests.house.sources import ROOT
 from tests.results.printed import printed
 
 
@@ -90,3 +92,39 @@ def test_odd_predictions_have_numbers_or_reasons():
                 low, high = found.confidence_interval
                 assert 0 <= found.pvalue <= 1
                 assert found.reason or (low <= found.estimate <= high and math.isfinite(low) and math.isfinite(high))
+
+
+def breast_cancer():
+    """Risks of a logistic regression of 4 features, for every second tumour; malignant is the event."""
+    y, p = np.loadtxt(ROOT / "tests/reference/val_prob.csv", delimiter=",", skiprows=1, unpack=True)
+    return y.astype(int), p
+
+
+def digit_8():
+    y, models = load_digits_predictions()
+    return y == 8, models["logistic_regression"][:, 8]
+
+
+def cat():
+    y, p = load_cifar10_vgg16()
+    return y == 3, p[:, 3]
+
+
+@pytest.mark.parametrize(
+    ("data", "intercept", "slope", "brier", "in_the_large"),
+    [
+        (breast_cancer, 0.0750670492298, 0.7537875721005, 0.0940055984155, 0.2983527991),
+        (digit_8, 1.4261277297275, 1.8812266304073, 0.0184953142249, 0.316935901),
+        (cat, -0.128558440610, 0.519380847528, 0.022579156615, 0.4077036264),
+    ],
+)
+def test_val_prob_of_r_agrees(data, intercept, slope, brier, in_the_large):
+    """rms 6.5.0 in R 4.2.2: `val.prob(p, y)[c("Intercept", "Slope", "Brier")]`, which leaves out 8 predictions of 0 or
+    1 of the first, as we do. It prints 3 decimals; many observations share cells of logits here, which moves the
+    sixth. The last number is that of `glm(y ~ offset(qlogis(p)), binomial)`, which `val.prob.ci.2` of CalibrationCurves
+    is documented to print."""
+    y, p = data()
+    found = calibration_slope(y, p)
+    assert (found.intercept, found.estimate) == pytest.approx((intercept, slope), abs=5e-6)
+    assert brier_score(y, p) == pytest.approx(brier, rel=1e-11)
+    assert calibration_in_the_large(y, p).intercept == pytest.approx(in_the_large, abs=5e-6)
