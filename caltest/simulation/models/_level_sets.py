@@ -28,6 +28,7 @@ _TOLERANCE = 1e-10  # of a panel of the quadrature
 _SAME = 1e-7  # induced predictions that differ by less, and whose first log ratio is equal, are of one level set
 _STEP = 2e-3  # of the feature, in units of the narrowest component: for derivatives
 _SECANTS = 8
+_MOST = 1e4  # no log ratio of two doubles is larger, unless one of them is 0
 _OFFSETS = np.arange(-2, 3)
 _DERIVATIVES = np.linalg.inv(np.vander(_OFFSETS, increasing=True))[1:] * np.arange(1, 5)[:, None]
 """Row j: factors of the values at the offsets in the coefficient of u ** j of the derivative of their polynomial."""
@@ -217,8 +218,8 @@ def _turn(ratio_at: Path, low: float, high: float, sign: float) -> float:
     from scipy.optimize import minimize_scalar
 
     found = minimize_scalar(
-        lambda t: -sign * float(ratio_at(np.array([t]))[0]), bounds=(low, high), method="bounded",
-        options={"xatol": 1e-12},
+        lambda t: float(np.clip(-sign * ratio_at(np.array([t]))[0], -_MOST, _MOST)), bounds=(low, high),
+        method="bounded", options={"xatol": 1e-12},
     )  # fmt: skip
     return float(found.x)
 
