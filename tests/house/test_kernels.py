@@ -106,6 +106,7 @@ for y_prob in kinds:
     caltest.smooth_reliability_curve(label == 1, event, n_resamples=19)
     for statistic in (caltest.statistics.KDEError(), caltest.SmoothECE()):
         caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19)
+        caltest.calibration_test(label == 1, event / 1000, statistic=statistic, n_resamples=19)
     rho = Consistency(calibration_function=lambda p: p[:, [0, 2, 1]])
     caltest.calibration_test(label, y_prob, resampling=rho, n_resamples=19, rng=0)
     refit = Consistency(resample_predictions=True)
