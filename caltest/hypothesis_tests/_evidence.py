@@ -320,9 +320,12 @@ class EventEvidence(Evidence):
 
     def _numbers(self, test: TestResult) -> list[Number]:
         slope = self.slope(test.alpha)
-        steep = next((DIFFERENCES[finding.kind] for finding in test.findings if finding.kind in DIFFERENCES), "")
+        found = [finding for finding in test.findings if finding.kind in DIFFERENCES]
+        steep = "".join(
+            "the wrong way" if one.is_turned else f"differences are {DIFFERENCES[one.kind]}" for one in found
+        )
         interval = slope.interval if steep else reaching_one(slope.interval)
-        meaning = f"{IF_CALIBRATED}; differences are {steep}" if steep else IF_CALIBRATED
+        meaning = f"{IF_CALIBRATED}; {steep}" if steep else IF_CALIBRATED
         return [
             self.average(test),
             ratio("calibration slope", slope.slope, interval, meaning, self._without_slope),

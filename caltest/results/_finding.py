@@ -89,6 +89,13 @@ class Subject:
             f"{what}: differences between {self.low_and_high} are {DIFFERENCES[kind]}" if kind in DIFFERENCES else what
         )
 
+    @property
+    def turned(self) -> str:
+        """What a slope below 0 means."""
+        if self.of_confidence:
+            return "predictions are right less often where the confidence is higher"
+        return "the event is less frequent where it is predicted to be more frequent"
+
     def compare(self, predicted: float, observed: float, fewer: int = 0) -> str:
         """Return two shares side by side, such as "15.9 % predicted, 24.3 % observed", with fewer digits if needed."""
         digits = max(map(decimals_of, (predicted, observed))) - fewer
@@ -181,6 +188,11 @@ class Finding(Result):
         return self.kind in {*OF_AVERAGE, *OF_AVERAGE.values()}
 
     @property
+    def is_turned(self) -> bool:
+        """Whether the slope is below 0: high predictions are followed by fewer events than low ones."""
+        return self.kind == "too extreme" and self.interval is not None and self.interval[1] < 0
+
+    @property
     def sentence(self) -> str:
         """What is wrong, with its numbers and their interval."""
         return f"{self.brief[:-1]} ({self._numbers})." if self._numbers else self.brief
@@ -206,6 +218,8 @@ class Finding(Result):
             if several:
                 total = f"The totals of {len(self.classes)} of {self.n_classes} classes are wrong, most {worst}"
             return f"{total}: {averages}."
+        if self.is_turned:
+            return f"{about.predictions} point{'' if about.plural else 's'} the wrong way: {self.meaning}."
         if self.kind in DIFFERENCES:
             return f"{about.wrong(self.kind)}."
         if self.place:
@@ -217,6 +231,8 @@ class Finding(Result):
     def also(self) -> str:
         """What is wrong besides another error, as a further sentence."""
         averages = self.subject.compare(self.predicted, self.observed)
+        if self.is_turned:
+            return f"{'They also point' if self.subject.plural else 'It also points'} the wrong way: {self.meaning}."
         if self.kind in DIFFERENCES:
             return f"{self._they} also {self.kind}: {self.meaning}."
         if self.kind in OF_AVERAGE:
@@ -227,6 +243,8 @@ class Finding(Result):
     def meaning(self) -> str:
         """What a wrong slope does to predictions; empty if it is not about the slope."""
         wrong = DIFFERENCES.get(self.kind)
+        if self.is_turned:
+            return self.subject.turned
         return f"differences between {self.subject.low_and_high} are {wrong}" if wrong else ""
 
     @property

@@ -323,6 +323,8 @@ class Verdict(Result):
                 "recalibrate them: find out whether this is the population and the outcome that they were made for."
             )
         first = "Do not use these predictions as they are."
+        if any(finding.is_turned for finding in self.findings):
+            first = f"{first} Check first that the right event is named, and that its column of predictions is."
         if self._by_hand:
             return f"{first} Recalibrate them, and find out on held-out observations what is left."
         how = f"`caltest repair {path} -o repaired.csv`" if path else "`caltest.recalibration_study(y_true, y_prob)`"

@@ -212,3 +212,13 @@ def test_an_interval_that_excludes_1_shows_it():
     """Of an event that nearly always happens, "1.00 (1.00 to 1.00)" once stood beside "too high"."""
     found = replace(LOW, kind="too high", estimate=0.9981, interval=ConfidenceInterval(0.9973, 0.9989))
     assert "observed/expected 0.998, joint 95 % interval 0.997 to 0.999" in found.sentence
+
+
+def test_predictions_that_point_the_wrong_way_are_not_called_too_extreme():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 500)
+    verdict = caltest.calibration_table((rng.random(500) < 1 - p).astype(int), p, n_resamples=199, rng=0).verdict
+    said = " ".join(verdict.sentences())
+    assert "point the wrong way: the event is less frequent where it is predicted to be more frequent" in said
+    assert "extreme" not in said
+    assert "Check first that the right event is named" in verdict.advice[0]

@@ -71,7 +71,7 @@ class CalibrationSlope(EventEstimate):
         if not self.rejected:
             return f"No wrong slope is found {shown} This does not prove that the slope is right."
         if self.confidence_interval.high < 0:
-            return f"The event is less frequent where it is predicted to be more frequent {shown}"
+            return f"{self._subject.turned.capitalize()} {shown}"
         return f"{self._subject.wrong(self.direction or '')} {shown}"
 
     def _describe(self) -> Description:
