@@ -204,7 +204,8 @@ MAPS = {
 EXAMPLES |= {path: fit(kind) for path, kind in MAPS.items()}
 
 BY_CHANCE = {
-    "caltest.compare_models": "simultaneous",  # random numbers are given to observations in their order
+    # random numbers are given to observations in their order; the differences of the verdict have these intervals
+    "caltest.compare_models": r"simultaneous|^\.verdict\.others\.\d\.difference\.(interval\.|shown$)",
     "caltest.simplex_diagram": "pvalue|conclusion",  # simulated labels of three classes, too
     "caltest.calibration_test of three classes": "pvalue|noise|conclusion|numerical_error",
     "caltest.calibration_table of three classes": r"pvalue|noise|conclusion|error|direction|tests\.\d\.statistic$",
