@@ -7,7 +7,6 @@ import json
 import re
 import shlex
 import sys
-import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -120,10 +119,10 @@ def show(options: argparse.Namespace, text: str, data: Any, **found: Any) -> Non
 
 def wrapped(lines: Iterable[str], separator: str = "\n", **how: Any) -> str:
     """Return lines that are no wider than the terminal."""
-    from caltest.results._text import terminal_width
+    from caltest.results._text import terminal_width, wrap
 
     width = terminal_width()
-    return separator.join(textwrap.fill(one, width, break_on_hyphens=False, **how) for one in lines)
+    return separator.join("\n".join(wrap(one, width, **how)) for one in lines)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from caltest.results._note import Note
 NARROWEST, WIDEST, USUAL = 80, 120, 100  # columns
 _WIDEST_WORD = 30  # that a table is not to break
 _NARROWEST_TEXT, _GAP = 10, 2  # columns of a text in a table that is too wide, and between the columns of the table
+_COMMAND = re.compile(r"`caltest [^`]*`")
 _PIECE, _INNER = re.compile(r"[^\s=,-]*[=,-]+|[^\s=,-]+"), re.compile(r"[^(]*\(|[^(]+")
 
 
@@ -40,8 +41,16 @@ def to_text(description: Description, width: int | None = None) -> str:
 
 def _paragraphs(sentences: Iterable[str], width: int, indent: str = "") -> list[str]:
     further = indent + ("  " if indent else "")
-    wrapper = textwrap.TextWrapper(width, initial_indent=indent, subsequent_indent=further, break_on_hyphens=False)
-    return [line for words in sentences for line in wrapper.wrap(words)]
+    return [
+        line for words in sentences for line in wrap(words, width, initial_indent=indent, subsequent_indent=further)
+    ]
+
+
+def wrap(words: str, width: int, **how: Any) -> list[str]:
+    """Return text in lines of at most ``width`` columns; a command in backquotes, which people copy, stays in one."""
+    whole = _COMMAND.sub(lambda found: found[0].replace(" ", "\0"), words)
+    lines = textwrap.wrap(whole, width, break_on_hyphens=False, break_long_words=whole == words, **how)
+    return [line.replace("\0", " ") for line in lines]
 
 
 def _lines(table: Table, width: int) -> list[str]:

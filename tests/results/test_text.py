@@ -8,7 +8,7 @@ import pytest
 import caltest as ct
 from caltest.results import Note
 from caltest.results._description import Description, Table, join
-from caltest.results._text import terminal_width, to_text
+from caltest.results._text import terminal_width, to_text, wrap
 from tests.results.examples import EXAMPLES, described, example
 
 WIDTHS = range(80, 201)
@@ -122,3 +122,10 @@ def test_code_in_a_table_is_broken_after_its_marks():
     assert ["ECE(partition="] in lines
     assert ["EqualWidth(15))"] in lines
     assert "1" * 20 in text
+
+
+def test_commands_stay_in_one_line():
+    command = "`caltest repair 'a long name of a file.csv' --groups site -o repaired.csv`"
+    found = wrap(f"Do not use these predictions as they are. {command} recalibrates them.", 60)
+    assert found == ["Do not use these predictions as they are.", command, "recalibrates them."]
+    assert max(map(len, wrap("x" * 200, 60))) == 60
