@@ -36,8 +36,12 @@ class BeforeAfter(Result):
         Whether the predictions stay as they are.
     is_smaller : bool
         Whether a smaller calibration error is shown.
-    is_clear : bool
-        Whether the log score falls by more than two standard errors, those of independent observations of equal weight.
+    is_larger : bool
+        Whether a larger calibration error is shown.
+    clear_change : int
+        -1 if the mean log score of held-out observations falls, 1 if it rises, by more than chance: a t test of the
+        differences at the level ``alpha``, of sums over groups where there are groups, or a label that one of both
+        thought impossible; 0 otherwise. The test is asymptotic.
     further : str
         What else to do with recalibrated predictions that are recommended, such as a command; may be empty.
     """
@@ -52,7 +56,8 @@ class BeforeAfter(Result):
     log_score: tuple[float, float]
     unchanged: bool
     is_smaller: bool
-    is_clear: bool
+    is_larger: bool
+    clear_change: int
     further: str = ""
 
     _derived: ClassVar[tuple[str, ...]] = ("decision", "conclusion", "is_recommended", "advice")
@@ -124,11 +129,11 @@ class BeforeAfter(Result):
         """Whether recalibrated predictions are recommended instead of the original ones.
 
         They are if the mean log score of held-out observations is smaller than before; if in addition calibration was
-        rejected before, a smaller calibration error is shown, or the difference of the log scores is more than two
-        standard errors; and if there are at least 20 events and 20 other observations (of several classes, 20 right and
-        20 wrong predictions). This is a rule for a choice, no test.
+        rejected before, a smaller calibration error is shown, or the log score falls by more than chance; and if there
+        are at least 20 events and 20 other observations (of several classes, 20 right and 20 wrong predictions). This
+        is a rule for a choice, no test.
         """
-        shown = self.before.decision == "rejected" or self.is_smaller or self.is_clear
+        shown = self.before.decision == "rejected" or self.is_smaller or self.clear_change < 0
         return self._is_gained and shown and not self._are_too_few
 
     @property
@@ -165,12 +170,11 @@ class BeforeAfter(Result):
     @property
     def headline(self) -> str:
         """Whether recalibration helps, in one sentence."""
-        before, after = self.log_score
         if self.unchanged:
             return "The predictions stay as they are, because no method predicts held-out observations better."
         if self.is_recommended:
             return "Recalibration makes these predictions better."
-        if after > before * (1 + _ROUNDING):
+        if self.is_larger or self.clear_change > 0:
             return "Recalibration makes these predictions worse."
         return "It is not shown that recalibration makes these predictions better."
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.estimation.scores._score_decomposition import log_of
+from caltest.estimation.scores._score_decomposition import log_of, mean_of
 from caltest.hypothesis_tests._numbers import typical_error
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
@@ -216,7 +216,8 @@ class RecalibrationStudy(Judged, Result):
             log_score=(before.log_score, row.log_score),
             unchanged=set(row.chosen) == {UNCHANGED},
             is_smaller=row.better is True,
-            is_clear=self._is_clearly_gained(row),
+            is_larger=row.better is False,
+            clear_change=self._clear_change(row),
         )
 
     def _verdict_of(self, row: RepairedModel) -> Verdict:
@@ -228,13 +229,28 @@ class RecalibrationStudy(Judged, Result):
         folds = [np.searchsorted(rows, np.sort(held)) for held in self.held_out]
         return row.verdict_of(sample, self.lens, self.classes, folds)
 
-    def _is_clearly_gained(self, row: RepairedModel) -> bool:
-        """Return whether the log score falls by more than two standard errors."""
+    def _clear_change(self, row: RepairedModel) -> int:
+        """Return the sign of the change of the log score; 0 if it may be chance."""
         after = self.predict(row.recalibrator, row.model)
-        held = np.isfinite(after[:, 0])
+        weight, group = self.design["weight"], self.design["group"]
+        held = np.isfinite(after[:, 0]) & (True if weight is None else weight > 0)
         label = self.y_true[held]
-        gain = log_of(self.y_prob[row.model][held], label) - log_of(after[held], label)
-        return bool(not np.isfinite(gain).all() or gain.mean() > 2 * gain.std() / np.sqrt(len(gain)))
+        with np.errstate(invalid="ignore"):  # twice impossible
+            change = log_of(after[held], label) - log_of(self.y_prob[row.model][held], label)
+            mean = mean_of(change, None if weight is None else weight[held])
+        if not np.isfinite(change).all():
+            return 0 if np.isnan(mean) else int(np.sign(mean))
+        from scipy.special import stdtr
+
+        sums = (change - mean) * (1.0 if weight is None else weight[held])
+        if group is not None:
+            sums = np.bincount(np.unique(group[held], return_inverse=True)[1], sums)
+        total = len(change) if weight is None else weight[held].sum()
+        if (freedom := len(sums) - 1) < 1 or mean == 0:
+            return 0
+        error = np.sqrt(sums @ sums * len(sums) / freedom) / total
+        pvalue = 0.0 if error == 0 else 2 * float(stdtr(freedom, -abs(mean) / error))
+        return int(np.sign(mean)) if rejects(pvalue, self.alpha) else 0
 
     @property
     def conclusion(self) -> str:

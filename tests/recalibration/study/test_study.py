@@ -384,5 +384,5 @@ def test_what_few_events_and_rejections_advise(study):
     left = replace(found.after, pvalue=0.01)
     assert "but they are not right either" in replace(found, after=left).advice
     assert replace(found, log_score=(0.5, 0.6)).advice.startswith("Do not use these predictions, neither as they are")
-    chance = replace(found, before=replace(found.before, pvalue=0.5), is_smaller=False, is_clear=False)
+    chance = replace(found, before=replace(found.before, pvalue=0.5), is_smaller=False, clear_change=0)
     assert "so little is gained that it may be chance" in chance.advice
