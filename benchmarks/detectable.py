@@ -6,7 +6,7 @@ there, ``--data-sets`` sets how many data sets are drawn for each error.
 
 The true probabilities are computed here, and the draws are new ones: data sets of the same predictions are ranked among
 the same 9,999 draws, each by itself, which gives the p-values of `calibration_test` with these draws. With groups a
-tenth of the data sets is drawn, and each is tested by `calibration_test` with draws and random signs of its own.
+tenth of the data sets is drawn, and each is tested by `calibration_test` with its draws and random signs.
 """
 
 import argparse

@@ -11,7 +11,10 @@ from caltest.results._finding import Number, digits_of, show_ratio, show_ratios
 IF_CALIBRATED = "1 if calibrated"
 
 NO_TOTALS = Number(
-    name="class totals", estimate=math.nan, shown="-", meaning="not known: this state holds the confidence alone"
+    name="class totals",
+    estimate=math.nan,
+    shown="-",
+    meaning="not known, nor whether a label had been predicted with 0 %: this state holds the confidence alone",
 )
 NO_SIZE = Number(name="typical error", estimate=math.nan, shown="-", meaning="not computed from the sums of this state")
 

@@ -1,6 +1,6 @@
 """Results that decide by one p-value, but are not about what is wrong with the predictions of one model.
 
-A study speaks of several models and their changes, a graph and a band of a picture, and an estimate of its own number:
+A study speaks of several models and their changes, a graph and a band of a picture, and an estimate of one number:
 none of them is made of findings, so that their conclusion is the sentence of the verdict.
 """
 
