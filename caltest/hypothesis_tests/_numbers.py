@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from caltest.estimation.errors._l2_interval import L2Interval
 from caltest.results import ConfidenceInterval
 from caltest.results._finding import Number, digits_of, show_ratio, show_ratios
+from caltest.results._models_verdict import typical_error as of_error
 
 IF_CALIBRATED = "1 if calibrated"
 
@@ -55,13 +57,6 @@ def difference(predicted: float, observed: float, ratio: ConfidenceInterval) -> 
 
 
 def typical_error(size: L2Interval) -> Number:
-    """Return the root of the squared l2 error, in percentage points."""
-    low, high = (100 * end for end in size.root_interval)
-    shown = f"{100 * size.root:.1f} points ({low:.1f} to {high:.1f})" if low > 0 else f"up to {high:.1f} points"
-    return Number(
-        name="typical error",
-        estimate=100 * size.root,
-        interval=ConfidenceInterval(low, high),
-        shown=shown,
-        meaning=f"0 if calibrated; chance alone shows up to {100 * size.chance:.1f}",
-    )
+    """Return the root of the squared l2 error, in percentage points, with what chance alone shows."""
+    number = of_error("typical error", size.root, size.root_interval)
+    return replace(number, meaning=f"0 if calibrated; chance alone shows up to {100 * size.chance:.1f}")
