@@ -11,6 +11,7 @@ from ._cumulative import ClasswiseKS as ClasswiseKS
 from ._cumulative import Kuiper as Kuiper
 from ._entropy import UCE as UCE
 from ._entropy import ClassConditionalUCE as ClassConditionalUCE
+from ._entropy_difference import EntropyDifference as EntropyDifference
 from ._gce import ACE as ACE
 from ._gce import GCE as GCE
 from ._gce import RMSCE as RMSCE

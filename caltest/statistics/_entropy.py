@@ -50,6 +50,8 @@ class UCE(EntryStatistic):
     --------
     ECE : Compares the confidence, not the entropy, with the error rate.
     ClassConditionalUCE : The same for each predicted class.
+    EntropyDifference : Compares the entropy with that of the labels of a predicted class.
+    caltest.estimation.normalized_entropy : The uncertainty h.
 
     References
     ----------
@@ -157,8 +159,13 @@ def entropy_cells(sample: Sample, layout: Layout) -> EntryCells:
     return EntryCells(cell, count, expected, importance)
 
 
-def normalised_entropy(prob: Floats) -> Floats:
-    """Return the entropy divided by log n_outcomes, ``(n_samples,)``; 0 log 0 = 0, a rest below 0 counts as 0."""
+def entropy_of(prob: Floats) -> Floats:
+    """Return the entropy of the last axis in nats, ``(...)``; 0 log 0 = 0, a rest below 0 counts as 0."""
     positive = np.clip(prob, 0.0, None)
     logarithm = np.log(np.where(positive > 0, positive, 1.0))
-    return -(positive * logarithm).sum(axis=1) / np.log(prob.shape[1])
+    return 0.0 - (positive * logarithm).sum(axis=-1)
+
+
+def normalised_entropy(prob: Floats) -> Floats:
+    """Return the entropy of the last axis divided by its largest possible value, ``(...)``: from 0 to 1."""
+    return np.minimum(entropy_of(prob) / np.log(prob.shape[-1]), 1.0)  # rounding could exceed it

@@ -40,6 +40,7 @@ def normalized_entropy(logits: Tensor) -> Tensor:
 
     See Also
     --------
+    caltest.estimation.normalized_entropy : The same of probabilities, in NumPy.
     caltest.rejection_curve : Errors of the predictions that are left if the most uncertain ones are rejected.
     uce_loss : Compares it with the error rate.
 

@@ -293,6 +293,7 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
         statistics.ClassConditionalUCE(4, "observations"),
     ],
     statistics.UCE: lambda: [statistics.UCE(), statistics.UCE(4)],
+    statistics.EntropyDifference: lambda: [statistics.EntropyDifference()],
     caltest.statistics.KDEError: lambda: [
         caltest.statistics.KDEError(),
         caltest.statistics.KDEError(0.1, reference="mean"),

@@ -830,9 +830,26 @@ def uce(statistic, prob, outcome, weight=None, expected=None):
     """Normalised entropy against the error of the top prediction; a null hypothesis does not move its centre."""
     entries = []
     for i, p in enumerate(prob):
-        entropy = -sum(x * log(x) for x in p if x > 0) / log(len(p))
-        entries.append((entropy, outcome[i] != ranking(p)[0], entropy, 1.0 if weight is None else float(weight[i])))
+        doubt = entropy(p) / log(len(p))
+        entries.append((doubt, outcome[i] != ranking(p)[0], doubt, 1.0 if weight is None else float(weight[i])))
     return by_rows(gaps(entries, width_cut(statistic.n_cells, "right")))
+
+
+def entropy(p):
+    """In nats."""
+    return -sum(x * log(x) for x in p if x > 0)
+
+
+def entropy_difference(statistic, prob, outcome, weight=None, expected=None):
+    """Entropy of the labels of each predicted class against that of every prediction of it, in loops."""
+    weight = [1.0] * len(prob) if weight is None else [float(w) for w in weight]
+    total = 0.0
+    for k in range(len(prob[0])):
+        own = [i for i, p in enumerate(prob) if ranking(p)[0] == k and weight[i] > 0]
+        size = sum(weight[i] for i in own)
+        labels = [sum(weight[i] for i in own if outcome[i] == c) / size for c in range(len(prob[0]))] if own else []
+        total += sum(weight[i] * abs(entropy(labels) - entropy(prob[i])) for i in own)
+    return total / sum(weight)
 
 
 def class_conditional_uce(statistic, prob, outcome, weight=None, expected=None):
@@ -1302,6 +1319,7 @@ STATISTICS = {
     caltest.statistics.ConvexECE: convex_ece,
     caltest.statistics.CoxScore: cox_score,
     caltest.ECE: ece,
+    caltest.statistics.EntropyDifference: entropy_difference,
     caltest.statistics.GCE: gce,
     caltest.HosmerLemeshow: hosmer_lemeshow,
     caltest.statistics.IsotonicError: isotonic_error,

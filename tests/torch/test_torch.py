@@ -5,7 +5,6 @@ import pytest
 
 import caltest
 from caltest.statistics import MMCE, UCE
-from caltest.statistics._entropy import normalised_entropy
 from tests.house.processes import in_fresh_process
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'caltest[torch]'")
@@ -73,7 +72,7 @@ def test_values_are_those_of_the_statistics(index):
     top, tolerance = y_prob.argmax(axis=1), TOLERANCE[logits.dtype]
     right = top == y_true
     balanced = np.where(right, 1 / max(right.sum(), 1), 1 / max((~right).sum(), 1))
-    entropy = normalised_entropy(y_prob)
+    entropy = caltest.estimation.normalized_entropy(y_prob)
     confidence = {"lens": caltest.Confidence()}
     expected = {
         (normalized_entropy, ()): entropy,
