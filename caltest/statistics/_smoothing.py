@@ -204,10 +204,23 @@ class KernelSmoother:
     def _n_nodes(self) -> int:
         return len(self.point) + len(self._taps) - 1
 
+    def total(self, values: Floats) -> Floats:
+        """Return the sums ``(...)`` over the support of values ``(..., n_points)`` at the points."""
+        return values.sum(axis=-1)
+
     @property
-    def peak(self) -> float:
-        """What an observation adds to the kernel sum at its place."""
-        return float(self._taps.max())
+    def bandwidth(self) -> float:
+        """Standard deviation of the kernel."""
+        return self.kernel.bandwidth
+
+    @property
+    def peak(self) -> Floats:
+        """What an observation at each point adds to the kernel sum there, ``(n_points,)``."""
+        return np.full(len(self.point), self._taps.max())
+
+    def squared_kernels(self, position: Floats, shown: Integers) -> SquaredKernels:
+        """Return the sums of squared kernels at some of the points, of observations at ``position (n_samples,)``."""
+        return SquaredKernels.of(self.point[shown], position, self.kernel)
 
     @property
     def batch(self) -> int:

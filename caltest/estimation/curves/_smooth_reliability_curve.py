@@ -24,7 +24,8 @@ from caltest.results._description import Description, counted, percent
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
 from caltest.statistics import KDEError
-from caltest.statistics._smoothing import KernelSmoother
+from caltest.statistics._beta_kernels import BetaSmoother
+from caltest.statistics._smoothing import KernelSmoother, into_support
 
 _MOST_SHOWN = 2**12
 _NEGLIGIBLE = 1e-9  # of the largest density: far above the rounding of a Fourier transform
@@ -249,14 +250,14 @@ def smooth_reliability_curve(
     deviation = curves.deviations(sample.outcome[None])[0]
     draws = OutcomeDraws.of(n_curves, generator)
     calibrated = np.concatenate([curves.deviations(some) for _, some in draws.blocks(sample)])
-    squared = chosen.squared_kernels(sample, smoother, shown)
+    squared = smoother.squared_kernels(into_support(sample.event, chosen.support), shown)
     resampled = []
     for start in range(0, n_curves, smoother.batch):
         drawn = generator.integers(sample.n_samples, size=(min(smoother.batch, n_curves - start), sample.n_samples))
         # Counts are bytes: no observation is drawn more than 255 times, unless there are very few.
         times = [np.minimum(np.bincount(one, minlength=sample.n_samples), 255) for one in drawn]
         resampled.append(curves.resampled(np.array(times, dtype=np.uint8)))
-    several = density[shown] >= _FEWEST * smoother.peak
+    several = density[shown] >= _FEWEST * smoother.peak[shown]
     if simultaneous:
         full = several & (density[shown] >= _ENOUGH * density.max())
         std = np.sqrt(squared.variance(sample.expected[:, 0] * sample.expected[:, 1]))
@@ -276,14 +277,14 @@ def smooth_reliability_curve(
         point=point,
         deviation=deviation,
         observed=np.clip(point + deviation, 0.0, 1.0),
-        density=density[shown] / (density.sum() * smoother.step),
+        density=density[shown] / (smoother.total(density) * smoother.step),
         calibrated_lower=low,
         calibrated_upper=high,
         confidence_lower=lower,
         confidence_upper=upper,
         bootstrap_median=median,
         error=float(chosen.evaluate(sample, sample.outcome)),
-        bandwidth=smoother.kernel.bandwidth,
+        bandwidth=smoother.bandwidth,
         confidence_level=level,
         simultaneous=simultaneous,
         n_samples=sample.n_samples,
@@ -296,7 +297,7 @@ def smooth_reliability_curve(
 class _Curves:
     """Smoothed deviations at the points that are shown; centred ones are those of residuals."""
 
-    smoother: KernelSmoother
+    smoother: KernelSmoother | BetaSmoother
     sample: Sample
     shown: Integers
     centred: bool
@@ -317,10 +318,10 @@ class _Curves:
         return self.expected if self.centred else self.smoother.point[self.shown]
 
     @cached_property
-    def _predictions(self) -> KernelSmoother:
+    def _predictions(self) -> KernelSmoother | BetaSmoother:
         return self.smoother.weighted(self.sample.event)
 
-    def _sums(self, smoother: KernelSmoother, times: NDArray[np.uint8]) -> Floats:
+    def _sums(self, smoother: KernelSmoother | BetaSmoother, times: NDArray[np.uint8]) -> Floats:
         """Return kernel sums ``(n_draws, n_shown)`` of counts ``(n_draws, n_samples)``."""
         step = smoother.batch
         parts = [smoother.sums(times[i : i + step])[:, self.shown] for i in range(0, len(times), step)]

@@ -128,7 +128,7 @@ def test_squared_kernels_equal_sums_over_observations(kernel):
     statistic = ct.statistics.KDEError(0.1, kernel=kernel)
     sample = make_sample(rng.random(62) < position, position)
     smoother = statistic.smoother(sample)
-    squared = statistic.squared_kernels(sample, smoother, np.arange(len(smoother.point)))
+    squared = smoother.squared_kernels(sample.event, np.arange(len(smoother.point)))
     density = KERNELS[kernel][1]
     weight = sum(
         density((smoother.point[:, None] - sign * position - shift) / 0.1) for sign in (1, -1) for shift in (-2, 0, 2)
