@@ -38,14 +38,14 @@ def plot_temperature_curve(
 
     Each model has a colour. Stars are the smallest values. Dashed lines are the noise floors, and the pale areas reach
     up to what 95 % of calibrated models have: an error above shows miscalibration at this temperature. The last panel
-    is the negative log-likelihood.
+    is the negative log-likelihood, unless it is one of the statistics ("log").
 
     Parameters
     ----------
     curve : TemperatureCurve
         From `caltest.temperature_curve`.
     axes : array of matplotlib.axes.Axes, optional
-        Where to draw, one for each statistic and one for the negative log-likelihood; those of a new figure by default.
+        Where to draw, one for each panel; those of a new figure by default.
     legend : bool
         Whether to draw the legend.
     **options
@@ -54,7 +54,7 @@ def plot_temperature_curve(
     Returns
     -------
     array of matplotlib.axes.Axes
-        What was drawn into, ``(n_statistics + 1,)``.
+        What was drawn into, ``(n_panels,)``.
 
     Raises
     ------
@@ -73,20 +73,22 @@ def plot_temperature_curve(
     ['average error of the confidence', 'average error of the uncertainty', 'negative log-likelihood']
     """
     require(curve, TemperatureCurve, "curve", "temperature_curve")
-    grid = _panels(axes, len(curve.statistics) + 1)
-    _draw_errors(curve, grid[:-1], options)
+    n_statistics = len(curve.statistics)
+    grid = _panels(axes, n_statistics + ("log score" not in curve.statistics))
+    _draw_errors(curve, grid[:n_statistics], options)
     x = curve.temperature
-    for s, ax in enumerate(grid[:-1]):
-        for m, at in enumerate(curve.best[s]):
-            ax.plot(x[at], curve.value[s, m, at], color=color_of(m), **STAR)
-    for m, (model, at) in enumerate(zip(curve.models, curve.best_log_score, strict=True)):
-        shown = np.where(np.isfinite(curve.log_score[m]), curve.log_score[m], np.nan)
-        line: dict[str, Any] = {"linewidth": 1.6, "color": color_of(m)} | options
-        grid[-1].plot(x, shown, marker="o" if len(x) == 1 else "", label=literal(_name(model)), **line)
-        grid[-1].plot(x[at], shown[at], color=color_of(m), **STAR)
-    if not np.isfinite(curve.log_score).all():
-        grid[-1].annotate("infinite: a label had probability 0", (0.05, 0.5), xycoords="axes fraction", color=LINE)
-    grid[-1].set_ylabel("negative log-likelihood")
+    for values, places, ax in zip(
+        [*curve.value, curve.log_score], [*curve.best, curve.best_log_score], grid, strict=False
+    ):
+        for m, at in enumerate(places):
+            if np.isfinite(values[m, at]):
+                ax.plot(x[at], values[m, at], color=color_of(m), **STAR)
+        if not np.isfinite(values).all():
+            above = {"xycoords": "axes fraction", "va": "top", "color": LINE}
+            ax.annotate("infinite: a label had probability 0", (0.04, 0.97), **above)
+    for ax in grid[n_statistics:]:
+        _draw_values(ax, curve, curve.log_score, options)
+        ax.set_ylabel("negative log-likelihood")
     for ax in grid:
         _logarithmic(ax, x, "softmax temperature")
         if x[0] < 1 < x[-1]:
@@ -155,16 +157,21 @@ def _panels(axes: Any, n_panels: int) -> NDArray[Any]:
 def _draw_errors(curve: ErrorCurve, grid: NDArray[Any], options: dict[str, Any]) -> None:
     x = curve.points
     for s, (ax, quantity) in enumerate(zip(grid, curve.quantities, strict=True)):
-        for m, model in enumerate(curve.models):
-            color = color_of(m)
-            line: dict[str, Any] = {"linewidth": 1.6, "color": color, "zorder": 4} | options
-            marker = "o" if len(x) == 1 else ""
-            ax.plot(x, curve.value[s, m], marker=marker, label=literal(_name(model)), **line)
-            ax.plot(x, curve.floor[s, m], color=color, marker=marker, zorder=3, **DASHED)
-            ax.fill_between(x, 0.0, curve.floor_upper[s, m], color=color, alpha=0.12, linewidth=0, zorder=1)
+        _draw_values(ax, curve, curve.value[s], options)
+        for m, (floor, upper) in enumerate(zip(curve.floor[s], curve.floor_upper[s], strict=True)):
+            ax.plot(x, floor, color=color_of(m), marker="o" if len(x) == 1 else "", zorder=3, **DASHED)
+            ax.fill_between(x, 0.0, upper, color=color_of(m), alpha=0.12, linewidth=0, zorder=1)
         ax.set(ylabel=literal(quantity), ylim=(0.0, None))
     grid[0].plot([], [], color=LINE, label="noise floor", **DASHED)
     grid[0].fill_between([], [], [], color=LINE, alpha=0.2, label="95 % of calibrated models")
+
+
+def _draw_values(ax: Axes, curve: ErrorCurve, values: NDArray[Any], options: dict[str, Any]) -> None:
+    """Draw values of each model ``(n_models, n_points)``, with gaps where they are infinite."""
+    x = curve.points
+    for m, (model, shown) in enumerate(zip(curve.models, np.where(np.isfinite(values), values, np.nan), strict=True)):
+        line: dict[str, Any] = {"linewidth": 1.6, "color": color_of(m), "zorder": 4} | options
+        ax.plot(x, shown, marker="o" if len(x) == 1 else "", label=literal(_name(model)), **line)
 
 
 def _name(model: str) -> str:

@@ -76,6 +76,19 @@ def test_temperature(problem):
     ]
 
 
+def test_scores_beside_errors(problem):
+    """The log score has one panel, with its floor, if it is asked for."""
+    statistics = ["brier", ct.statistics.ConfidenceECE(), "log"]
+    curve = ct.temperature_curve(*problem, statistics=statistics, temperatures=[0.5, 1, 2], n_resamples=19, rng=0)
+    axes = curve.plot(new_axes(3))
+    words = [ax.get_ylabel().replace("\n", " ") for ax in axes]
+    assert words == ["Brier score", "average error of the confidence", "log score"]
+    for s, ax in enumerate(axes):
+        np.testing.assert_allclose([one.get_ydata() for one in lines(ax, "net", "flat")], curve.value[s])
+        dashed = [one for one in ax.get_lines() if one.is_dashed() and len(one.get_xdata()) == 3]
+        np.testing.assert_allclose([one.get_ydata() for one in dashed], curve.floor[s])
+
+
 def test_an_infinite_log_score_is_said(problem):
     axes = ct.temperature_curve([1, 0], [0.0, 0.5], n_resamples=9, rng=0).plot(new_axes(3))
     assert [text.get_text() for text in axes[2].texts] == ["infinite: a label had probability 0"]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation._options import ErrorCurveOptions
+from caltest.estimation.scores._scores import validate_error_or_score
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import induce, observations_that_count
 from caltest.predictions._view import LensView
@@ -34,7 +35,7 @@ from caltest.results._description import Description, Table, counted
 from caltest.results._picture import Picture
 from caltest.results._progress import reporting
 from caltest.statistics import ACE, GCE, UCE, Statistic
-from caltest.statistics._base import default_lens, validate_estimate
+from caltest.statistics._base import default_lens
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -220,7 +221,7 @@ def cells_curve(
     y_true: ArrayLike,
     y_prob: ArrayLike | Mapping[str, ArrayLike],
     *,
-    statistics: Mapping[str, Family] | None = None,
+    statistics: Mapping[str, Family | Statistic | str] | None = None,
     n_cells: Sequence[int] = _N_CELLS,
     n_resamples: int | None = None,
     **options: Unpack[ErrorCurveOptions],
@@ -243,9 +244,11 @@ def cells_curve(
     sample_weight : array-like of shape (n_samples,), optional
         Weight of each observation: how much it counts, for errors and noise floors. Labels are not repeated.
         The statistics must take weights.
-    statistics : mapping of str to callable, optional
-        By name, a function from the number of cells to a statistic, such as ``{"SCE": caltest.statistics.SCE}``. By
-        default ECE of the largest probability, ACE and UCE, as in the paper. The UCE of a calibrated model is not 0.
+    statistics : mapping of str to callable, Statistic or str, optional
+        By name, a function from the number of cells to a statistic, such as ``{"SCE": caltest.statistics.SCE}``; or,
+        for comparison, what has no cells: a statistic, or a score "brier", "log" or "spherical" as in
+        `temperature_curve`. By default ECE of the largest probability, ACE and UCE, as in the paper. The UCE of a
+        calibrated model is not 0.
     n_cells : sequence of int
         Different numbers of cells.
     n_resamples : int, optional
@@ -259,7 +262,7 @@ def cells_curve(
     Raises
     ------
     TypeError
-        If ``statistics`` is no mapping of names to functions that return statistics, ``n_cells`` no sequence of
+        If ``statistics`` is no mapping of names to statistics or functions that return them, ``n_cells`` no sequence of
         integers, or a name is no string.
     ValueError
         If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ, or weights
@@ -285,9 +288,8 @@ def cells_curve(
     (0.0362, 0.0368)
     """
     families = _FAMILIES if statistics is None else statistics
-    right_type = isinstance(families, Mapping) and all(map(callable, families.values()))
     must = "`statistics` must map names to functions of the number of cells"
-    require(right_type, must, statistics, right_type=False)
+    require(isinstance(families, Mapping), must, statistics, right_type=False)
     validate_names(list(families), "statistics")
     refuse_if(not families, "`statistics` must hold at least one function of the number of cells, got none.")
     numbers = validate_distinct(n_cells, "n_cells", validate_count, "integers >= 1", "integers")
@@ -299,7 +301,10 @@ def cells_curve(
     errors = np.empty((3, len(families), len(probs), len(numbers)))
     with reporting(options["progress"], "numbers of cells") as report:
         for c, number in enumerate(numbers):
-            chosen = {name: validate_estimate(family(int(number))) for name, family in families.items()}
+            chosen = {
+                name: validate_error_or_score(family(int(number)) if callable(family) else family)
+                for name, family in families.items()
+            }
             for m, prob in enumerate(probs):
                 errors[:, :, m, c] = measure_errors(chosen, prob, outcome, weight, draws=draws, options=options)
                 report(c * len(probs) + m + 1, len(numbers) * len(probs))

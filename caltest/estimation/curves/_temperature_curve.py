@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from caltest.estimation._options import ErrorCurveOptions
 from caltest.estimation.curves._cells_curve import ErrorCurve, draws_of_points, measure_errors
+from caltest.estimation.scores._scores import validate_error_or_score
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -27,7 +28,7 @@ from caltest.results._naming import describe
 from caltest.results._picture import Picture
 from caltest.results._progress import reporting
 from caltest.statistics import UCE, ConfidenceECE, Statistic
-from caltest.statistics._base import quantities, validate_estimate
+from caltest.statistics._base import quantities
 
 _TEMPERATURES = tuple((4.0 ** (np.arange(-12, 13) / 12)).tolist())
 
@@ -99,7 +100,8 @@ class TemperatureCurve(ErrorCurve):
         values, at = self.value[s, m], self.best[s, m]
         of = f" of {self.models[m]}" if self.models[m] else ""
         if np.all(self.value[s, m] == values[0]):
-            return f"{self.statistics[s]}{of} is {values[0]:.4g} at every temperature."
+            found = f"{values[0]:.4g}" if np.isfinite(values[0]) else "infinite"
+            return f"{self.statistics[s]}{of} is {found} at every temperature."
         usual = self.floor_upper[s, m, at]
         floor = "above" if values[at] > usual else "not above"
         as_is = np.flatnonzero(self.temperature == 1)
@@ -133,7 +135,7 @@ def temperature_curve(
     y_prob: ArrayLike | Mapping[str, ArrayLike] | None = None,
     *,
     logits: ArrayLike | Mapping[str, ArrayLike] | None = None,
-    statistics: Statistic | Sequence[Statistic] | None = None,
+    statistics: Statistic | str | Sequence[Statistic | str] | None = None,
     temperatures: Sequence[float] | None = None,
     n_resamples: int | None = None,
     **options: Unpack[ErrorCurveOptions],
@@ -149,6 +151,11 @@ def temperature_curve(
     al. 2019, figure 1). Each error estimates that of the model at this temperature, with the bias of its statistic. The
     noise floor under it is what a calibrated model with the predictions of this temperature has on average; it changes
     with the temperature too, because sharper predictions leave less noise.
+
+    Scores stand beside errors: "brier" is `brier_score`, "log" `log_score`, and "spherical" 1 - `spherical_score`, so
+    that smaller values are better. They reward discrimination too, and their noise floor is no bias, but the score
+    that the predictions expect of themselves. A score above it means labels that are less probable than predicted
+    (over-confidence); one below it points to predictions that are not sharp enough, and the smallest may lie there.
 
     Probabilities of exactly 0 stay 0 at every temperature, so that predictions of exactly 0 and 1 do not change. Pass
     ``logits`` where the softmax has lost small probabilities to rounding.
@@ -166,9 +173,9 @@ def temperature_curve(
     sample_weight : array-like of shape (n_samples,), optional
         Weight of each observation: how much it counts, for errors, scores and noise floors. Labels are not repeated.
         The statistics must take weights.
-    statistics : Statistic or sequence of Statistic, optional
-        The errors; ``ConfidenceECE()`` and ``UCE()`` by default. The UCE of a calibrated model is not 0,
-        so that its smallest value does not show the right temperature.
+    statistics : Statistic, str, or sequence of them, optional
+        Errors, and scores "brier", "log" and "spherical"; ``ConfidenceECE()`` and ``UCE()`` by default. The UCE of a
+        calibrated model is not 0, so that its smallest value does not show the right temperature.
     temperatures : sequence of float, optional
         Positive and different; 25 from 1/4 to 4, equally spaced on a logarithmic axis, by default.
     n_resamples : int, optional
@@ -208,6 +215,16 @@ def temperature_curve(
     >>> curve = caltest.temperature_curve(y_true, y_prob, statistics=caltest.statistics.ConfidenceECE(), rng=0)
     >>> round(float(curve.temperature[curve.best[0, 0]]), 3), round(float(curve.value[0, 0].min()), 4)
     (1.587, 0.0165)
+
+    The Brier score is smallest at temperature 2, where it is far below that of a calibrated model:
+
+    >>> scores = caltest.temperature_curve(y_true, y_prob, statistics=["brier", "log"], temperatures=[1, 2], rng=0)
+    >>> scores.to_frame().drop(columns="model").round(3)
+         statistic  temperature  value  floor  floor_upper
+    0  Brier score          1.0  0.105  0.035        0.038
+    1  Brier score          2.0  0.096  0.130        0.137
+    2    log score          1.0  0.257  0.064        0.070
+    3    log score          2.0  0.210  0.328        0.345
     """
     from scipy.special import softmax
 
@@ -215,7 +232,7 @@ def temperature_curve(
     if (y_prob is None) == (logits is None):
         refuse("temperature_curve needs `y_prob` or `logits`, and not both.", TypeError)
     listed = (ConfidenceECE(), UCE()) if statistics is None else statistics
-    several = [validate_estimate(one) for one in ([listed] if isinstance(listed, Statistic | str) else listed)]
+    several = [validate_error_or_score(one) for one in ([listed] if isinstance(listed, Statistic | str) else listed)]
     chosen = {describe(one): one for one in several}
     if not chosen or len(chosen) < len(several):
         refuse(f"`statistics` must be different statistics, got {describe(several)}.")

@@ -37,17 +37,42 @@ def accuracy_of(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> NDArra
 
 def brier_of(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
     """Return the Brier score of each observation, ``(n_samples,)``; of two outcomes half the sum of squares."""
-    missed = prob - (outcome[:, None] == np.arange(prob.shape[1]))
-    if prob.shape[1] == 2:
-        missed = missed[:, 1:]
-    return np.asarray(np.square(missed).sum(axis=1), dtype=np.float64)
+    return brier_terms(prob, _own(prob, outcome))[:, 0]
 
 
 def log_of(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
     """Return the logarithmic score of each observation in nats, ``(n_samples,)``, infinite for probability 0."""
-    predicted = np.maximum(prob[np.arange(len(prob)), outcome].astype(np.float64), 0.0)
+    return log_terms(prob, _own(prob, outcome))[:, 0]
+
+
+def spherical_of(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+    """Return the spherical score of each observation, ``(n_samples,)``; larger is better."""
+    return spherical_terms(prob, _own(prob, outcome))[:, 0]
+
+
+def brier_terms(prob: NDArray[Any], own: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the Brier scores of outcomes whose probabilities are ``own``, ``(n_samples, n)``."""
+    missed = np.square(1 - own)
+    return np.asarray(missed if prob.shape[1] == 2 else missed + (_squares(prob) - np.square(own)))
+
+
+def log_terms(prob: NDArray[Any], own: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the logarithmic scores of outcomes whose probabilities are ``own``, ``(n_samples, n)``."""
     with np.errstate(divide="ignore"):
-        return 0.0 - np.log(predicted)
+        return 0.0 - np.log(np.maximum(own, 0.0))
+
+
+def spherical_terms(prob: NDArray[Any], own: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the spherical scores of outcomes whose probabilities are ``own``, ``(n_samples, n)``."""
+    return np.asarray(own / np.sqrt(_squares(prob)))
+
+
+def _own(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+    return np.asarray(prob[np.arange(len(prob)), outcome], dtype=np.float64)[:, None]
+
+
+def _squares(prob: NDArray[Any]) -> NDArray[np.float64]:
+    return np.einsum("ik,ik->i", prob, prob, dtype=np.float64)[:, None]
 
 
 def mean_of(values: NDArray[np.float64], weight: NDArray[np.float64] | None) -> float:

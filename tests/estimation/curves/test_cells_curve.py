@@ -56,6 +56,18 @@ def test_the_noise_floor_grows_as_the_closed_form():
     assert np.all(np.abs(curve.floor[0, 0] / expected - 1) < 4 * error)
 
 
+def test_what_has_no_cells_is_a_level():
+    y_true, y_prob = problem()
+    chosen = {"UCE": ct.statistics.UCE, "Brier": "brier", "KS": "KS"}
+    models = {"a": y_prob, "b": y_prob[::-1]}
+    curve = ct.cells_curve(y_true, models, statistics=chosen, n_cells=[5, 15], n_resamples=19, rng=0)
+    assert np.ptp(curve.value[1:], axis=-1).max() == np.ptp(curve.floor[1:], axis=-1).max() == 0
+    for m, prob in enumerate(models.values()):
+        assert curve.value[1, m, 0] == pytest.approx(ct.estimation.brier_score(y_true, prob), rel=1e-12)
+        assert curve.value[2, m, 0] == ct.calibration_error(y_true, prob, statistic=ct.KS())
+    assert curve.quantities[1] == "Brier score (Brier)"
+
+
 @pytest.mark.parametrize(
     ("y_true", "y_prob"),
     [([1], [0.3]), ([0, 1], [0.3, 0.3]), (np.arange(5), np.eye(5)), ([3] * 4, np.full((4, 1000), 1e-3))],
@@ -71,7 +83,7 @@ def test_refusals():
     y_true, y_prob = problem(50)
     for options, kind, message in (
         ({"statistics": [ct.ECE]}, TypeError, "`statistics` must map names to functions of the number of cells"),
-        ({"statistics": {"a": 3}}, TypeError, "`statistics` must map names to functions of the number of cells"),
+        ({"statistics": {"a": 3}}, TypeError, "`statistic` must be a statistic"),
         ({"statistics": {"a": str}}, TypeError, "`statistic` must be a statistic"),
         ({"statistics": {}}, ValueError, "`statistics` must hold at least one function"),
         ({"n_cells": 5}, TypeError, "`n_cells` must be a sequence of integers"),

@@ -1,8 +1,11 @@
 """Temperature curves agree with other functions of the package, closed forms and slow twins."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.special import softmax
+from scipy.stats import norm
 
 import caltest as ct
 from tests.reference.examples import draw_labels
@@ -38,6 +41,72 @@ def test_errors_floors_and_scores_are_those_of_the_package():
                 share = floor.null.sf(curve.floor_upper[s, m, t])
                 assert abs(share - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 199)
     np.testing.assert_array_equal(curve.best, curve.value.argmin(axis=-1))
+
+
+def at_temperature(prob, temperature):
+    """Loops over lists, as in the papers."""
+    powers = [[p ** (1 / temperature) for p in row] for row in prob]
+    return [[p / sum(row) for p in row] for row in powers]
+
+
+def mean_scores(labels, prob):
+    """The scores by their formulas; two outcomes have half the sum of squares."""
+    half = 1 / 2 if len(prob[0]) == 2 else 1
+    pairs = list(zip(labels, prob, strict=True))
+    brier = [half * sum((p - (k == y)) ** 2 for k, p in enumerate(row)) for y, row in pairs]
+    log = [-math.log(row[y]) for y, row in pairs]
+    spherical = [1 - row[y] / math.sqrt(sum(p * p for p in row)) for y, row in pairs]
+    return [sum(score) / len(pairs) for score in (brier, log, spherical)]
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_scores_are_those_of_loops_and_their_floors_what_predictions_expect_of_themselves(n_classes):
+    """Under calibration E Brier is 1 minus the sum of squares, E log the entropy, E spherical the length of p."""
+    y_true, y_prob = problem(500, n_classes)
+    names, temperatures, n = ["brier", "log", "spherical"], [0.5, 1.0, 2.0], 199
+    options = {"temperatures": temperatures, "n_resamples": n, "rng": 0}
+    curve = ct.temperature_curve(y_true, y_prob, statistics=[*names, STATISTICS[0]], **options)
+    assert curve.statistics[:3] == curve.quantities[:3] == ("Brier score", "log score", "1 - spherical score")
+    for t, temperature in enumerate(temperatures):
+        prob = at_temperature(y_prob, temperature)
+        np.testing.assert_allclose(curve.value[:3, 0, t], mean_scores(y_true, prob), rtol=1e-12)
+        p = np.array(prob)
+        losses = [np.square(1 - p) if n_classes == 2 else 1 - 2 * p + np.square(p).sum(1)[:, None], -np.log(p)]
+        losses.append(1 - p / np.linalg.norm(p, axis=1)[:, None])
+        for s, loss in enumerate(losses):
+            mean = (p * loss).sum(axis=1)
+            variance = (p * np.square(loss)).sum(axis=1) - mean**2
+            error = np.sqrt(variance.sum()) / 500
+            assert abs(curve.floor[s, 0, t] - mean.mean()) < 4 * error / np.sqrt(n)
+            high = (curve.floor_upper[s, 0, t] - mean.mean()) / error
+            assert abs(norm.sf(high) - 0.05) < 4 * np.sqrt(0.05 * 0.95 / n)
+    np.testing.assert_allclose(curve.value[1], curve.log_score, rtol=1e-12)
+    alone = ct.temperature_curve(y_true, y_prob, statistics="brier", **options)
+    np.testing.assert_array_equal(alone.value[0], curve.value[0])
+
+
+def test_even_at_their_best_temperature_scores_rank_models_by_accuracy():
+    """Laves et al., figure 5: Brier score and log score are lower for models of better accuracy, calibrated or not."""
+    y_true, y_prob = ct.datasets.load_digits_predictions()
+    models = {name: y_prob[name] for name in ("logistic_regression", "random_forest", "neural_network")}
+    scores = ct.temperature_curve(y_true, models, statistics=["brier", "log"], n_resamples=1, rng=0).value.min(axis=-1)
+    accuracy = [ct.estimation.accuracy(y_true, prob) for prob in models.values()]
+    for score in scores:
+        assert np.argsort(score).tolist() == np.argsort(accuracy)[::-1].tolist()
+
+
+def test_scores_of_weighted_observations_and_of_impossible_labels():
+    y_true, y_prob = problem(200)
+    weight = np.random.default_rng(2).integers(0, 4, 200)
+    rows = np.repeat(np.arange(200), weight)
+    options = {"statistics": ["brier", "log", "spherical"], "temperatures": [0.5], "n_resamples": 9, "rng": 0}
+    weighted = ct.temperature_curve(y_true, y_prob, sample_weight=weight, **options)
+    repeated = ct.temperature_curve(y_true[rows], y_prob[rows], **options)
+    np.testing.assert_allclose(weighted.value, repeated.value, rtol=1e-12)
+    curve = ct.temperature_curve([1, 0], [0.0, 0.5], **options)
+    assert curve.value[:, 0, 0].tolist() == [0.625, np.inf, pytest.approx(1 - np.sqrt(0.5) / 2)]
+    assert np.isfinite(curve.floor).all()
+    assert "log score is infinite at every temperature." in curve.conclusion
 
 
 def test_the_true_temperature_is_found():
@@ -140,6 +209,11 @@ def test_refusals():
         ({"statistics": [ct.ECE(), ct.ECE()]}, ValueError, "`statistics` must be different statistics"),
         ({"statistics": ct.Omnibus()}, ValueError, "`Omnibus` combines tests"),
         ({"statistics": [3]}, TypeError, "`statistic` must be a statistic"),
+        (
+            {"statistics": ["brier", "brier"]},
+            ValueError,
+            "must be different statistics, got \\[Brier score, Brier score",
+        ),
         ({"n_resamples": 0}, ValueError, "`n_resamples` must be an integer >= 1, got 0"),
     ):
         with pytest.raises(kind, match=message):
