@@ -1,6 +1,9 @@
 """Pictures of one test or example are closed before the next; examples that need PyTorch wait for it; time limits."""
 
+import os
 import sys
+from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
@@ -22,6 +25,19 @@ def pytest_collection_modifyitems(items):
         limits = [seconds for mark, seconds in SECONDS.items() if item.get_closest_marker(mark)]
         if limits and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(min(limits)))
+
+
+def pytest_sessionstart(session):
+    """Let every second worker import the test files from the last one on, so that the workers share what is written.
+
+    In a clean checkout pytest rewrites the assertions of each file, which takes longer than to import it. Workers that
+    go through the files in the same order would all rewrite all of them.
+    """
+    is_second = os.environ.get("PYTEST_XDIST_WORKER", "0")[-1] in "13579"
+    if is_second and session.config.args == session.config.getini("testpaths"):
+        for file in sorted(session.config.rootpath.glob("tests/**/test_*.py"), reverse=True):
+            with suppress(Exception, pytest.skip.Exception):  # collection imports it again, and reports it
+                import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,11 @@ from caltest.streaming import CalibrationState, scan
 
 P, _CHANCE = np.random.default_rng(0).random((2, 200))
 Y = (_CHANCE < P).astype(np.int64)
-ALL = CalibrationState().update(Y, P)
+
+
+@pytest.fixture(scope="module", name="everything")
+def state_of_all_rows():
+    return CalibrationState().update(Y, P)
 
 
 @pytest.fixture
@@ -27,30 +31,30 @@ def data(tmp_path, monkeypatch):
     return tmp_path / "work" / "data"
 
 
-def test_a_path_may_be_spelled_in_any_way(data, tmp_path, monkeypatch):
+def test_a_path_may_be_spelled_in_any_way(data, tmp_path, monkeypatch, everything):
     (tmp_path / "link").symlink_to(data)
-    assert scan([f"data/../data/{k}.parquet" for k in range(2)], output="state.npz") == ALL
-    assert scan(data, output="state.npz") == ALL
-    assert scan(tmp_path / "link", output="state.npz") == ALL
+    assert scan([f"data/../data/{k}.parquet" for k in range(2)], output="state.npz") == everything
+    assert scan(data, output="state.npz") == everything
+    assert scan(tmp_path / "link", output="state.npz") == everything
     monkeypatch.chdir(data)
-    assert scan("*.parquet", output="../state.npz") == ALL
+    assert scan("*.parquet", output="../state.npz") == everything
 
 
-def test_folders_may_be_moved(data, tmp_path):
+def test_folders_may_be_moved(data, tmp_path, everything):
     moved = data.parent.rename(tmp_path / "moved")
-    assert scan(moved / "data", output=moved / "state.npz") == ALL
+    assert scan(moved / "data", output=moved / "state.npz") == everything
     (moved / "elsewhere").mkdir()
     output = shutil.copy2(moved / "state.npz", moved / "elsewhere" / "state.npz")
-    assert scan(moved / "data", output=output) == ALL
+    assert scan(moved / "data", output=output) == everything
     shutil.move(moved / "data", moved / "new")
-    assert scan(moved / "new", output=output) == ALL
+    assert scan(moved / "new", output=output) == everything
 
 
-def test_files_of_one_name_in_several_folders_are_told_apart(data):
+def test_files_of_one_name_in_several_folders_are_told_apart(data, everything):
     """Each is counted, even if name, size, time of change and content agree."""
     (data / "copy").mkdir()
     shutil.copy2(data / "0.parquet", data / "copy" / "0.parquet")
-    twice = ALL + CalibrationState().update(Y[:100], P[:100])
+    twice = everything + CalibrationState().update(Y[:100], P[:100])
     assert scan(data, output="state.npz") == twice
     assert scan(data, output="state.npz") == twice
 
