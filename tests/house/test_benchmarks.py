@@ -43,7 +43,7 @@ from caltest.simulation.studies._estimates import Estimates
 from caltest.statistics import KDEError
 
 DOCS = against.ROOT / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), *against.ROOT.glob("*.md"), against.ROOT / "benchmarks" / "README.md"])
+PAGES = sorted([*DOCS.rglob("*.md"), *against.ROOT.glob("*.md"), against.ROOT / "benchmarks" / "README.md"])
 N_SAMPLES = 700
 MIN_LEAF = 20
 N_RESAMPLES = 300
