@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from caltest.predictions import EqualMass, EqualWidth
 from caltest.predictions.inputs._validation import (
@@ -17,6 +17,12 @@ from caltest.results._naming import parameter
 from caltest.statistics._classwise_cells import AuthorsCells, Layout, OverClasses
 
 SCHEMES = ("equal-width", "equal-mass")
+_CUTS = {
+    "equal-mass": EqualMass,
+    "equal-mass-floor": partial(EqualMass, cut="floor"),
+    "equal-width": EqualWidth,
+}
+"""Partitions by the names that `ACE` and `TACE` give them."""
 _CELL_WEIGHTS = ("cells", "observations", "occupied")
 
 
@@ -165,18 +171,20 @@ class ACE(OverClasses):
 
     .. math:: \frac1{KL} \sum_{k=1}^K \sum_{b=1}^L \bigl|\mathrm{acc}_{bk} - \mathrm{conf}_{bk}\bigr|
 
-    Cells (bins) are those of `EqualMass` with ties together; cells that ties leave empty add 0. Three numbers have this
-    name: this one (the paper); the same with cells weighted by their observations, ``cell_weight="observations"``
-    (nearly the authors' code); and the unweighted average over the occupied cells of equal width of the top prediction,
-    ``ACE(scheme="equal-width", max_prob=True, cell_weight="occupied")`` (Neumann et al. 2018, netcal). Most cells of
-    sharp predictions lie near 0, so that a large miscalibration of the others has little weight.
+    Cells (bins) are those of `EqualMass` with ties together; cells that ties leave empty add 0. Their sizes differ by
+    one observation; the paper cuts at the multiples of :math:`\lfloor n / L \rfloor`, so that the last cell, of the
+    largest predictions, holds up to L - 1 more (``scheme="equal-mass-floor"``). Three numbers have this name: this one;
+    the same with cells weighted by their observations, ``cell_weight="observations"`` (nearly the authors' code); and
+    the unweighted average over the occupied cells of equal width of the top prediction, ``ACE(scheme="equal-width",
+    max_prob=True, cell_weight="occupied")`` (Neumann et al. 2018, netcal). Most cells of sharp predictions lie near 0,
+    so that a large miscalibration of the others has little weight.
 
     Parameters
     ----------
     n_cells : int
         Cells L of each class.
-    scheme : {"equal-mass", "equal-width"}
-        How cells are cut: as `EqualMass` or as `EqualWidth`.
+    scheme : {"equal-mass", "equal-mass-floor", "equal-width"}
+        How cells are cut: as `EqualMass`, as ``EqualMass(n_cells, cut="floor")`` or as `EqualWidth`.
     max_prob : bool
         Use the top prediction of each observation only, all classes in the same cells.
     cell_weight : {"cells", "observations", "occupied"}
@@ -205,18 +213,21 @@ class ACE(OverClasses):
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.ACE()), 6)
     0.003896
+    >>> paper = caltest.statistics.ACE(scheme="equal-mass-floor")
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=paper), 6)
+    0.003857
     """
 
     words = "average error of all classes, adaptive cells"
 
     n_cells: int = parameter(15, validate_count)
-    scheme: str = parameter("equal-mass", one_of(*SCHEMES))
+    scheme: str = parameter("equal-mass", one_of(*_CUTS))
     max_prob: bool = parameter(False, validate_bool)
     cell_weight: str = parameter("cells", one_of(*_CELL_WEIGHTS))
 
     def layout(self, n_samples: int) -> Layout:
         """Return the layout."""
-        cells = _cells(self.scheme, self.n_cells)
+        cells = _CUTS[self.scheme](self.n_cells)
         return Layout(cells, self.max_prob, not self.max_prob, cell_weight=self.cell_weight)
 
 
@@ -235,13 +246,15 @@ class TACE(OverClasses):
         Predictions at or below are dropped.
     cell_weight : {"cells", "observations", "occupied"}
         As in `ACE`; a class with fewer predictions than cells leaves some of them empty, which add 0.
+    scheme : {"equal-mass", "equal-mass-floor", "equal-width"}
+        As in `ACE`.
 
     Raises
     ------
     TypeError
-        If ``n_cells`` is not an integer, ``threshold`` not a number or ``cell_weight`` not a text.
+        If ``n_cells`` is not an integer, ``threshold`` not a number or ``cell_weight`` or ``scheme`` not a text.
     ValueError
-        If ``n_cells`` < 1, ``threshold`` is negative or at least 1, or ``cell_weight`` is unknown.
+        If ``n_cells`` < 1, ``threshold`` is negative or at least 1, or ``cell_weight`` or ``scheme`` is unknown.
 
     See Also
     --------
@@ -264,10 +277,12 @@ class TACE(OverClasses):
     n_cells: int = parameter(15, validate_count)
     threshold: float = parameter(0.01, validate_share)
     cell_weight: str = parameter("cells", one_of(*_CELL_WEIGHTS))
+    scheme: str = parameter("equal-mass", one_of(*_CUTS))
 
     def layout(self, n_samples: int) -> Layout:
         """Return the layout."""
-        return Layout(EqualMass(self.n_cells), False, True, self.threshold, cell_weight=self.cell_weight)
+        cells = _CUTS[self.scheme](self.n_cells)
+        return Layout(cells, False, True, self.threshold, cell_weight=self.cell_weight)
 
 
 @dataclass(frozen=True, repr=False)
@@ -330,7 +345,7 @@ class RMSCE(OverClasses):
     def layout(self, n_samples: int) -> Layout:
         """Return the layout; the number of cells may depend on the number of observations."""
         n_cells = self.n_cells if self.samples_per_cell is None else max(1, round(n_samples / self.samples_per_cell))
-        return Layout(_cells(self.scheme, n_cells), True, False)
+        return Layout(_CUTS[self.scheme](n_cells), True, False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -382,7 +397,3 @@ class ClassConditionalECE(OverClasses):
     def layout(self, n_samples: int) -> Layout:
         """Return the layout."""
         return Layout(EqualWidth(self.n_cells), True, True, class_weight=self.class_weight)
-
-
-def _cells(scheme: str, n_cells: int) -> Any:
-    return EqualWidth(n_cells) if scheme == "equal-width" else EqualMass(n_cells)

@@ -184,6 +184,7 @@ PARTITIONS: dict[type, list[Any]] = {
         caltest.EqualMass(5),
         caltest.EqualMass(1000),
         caltest.EqualMass("sqrt"),
+        caltest.EqualMass(5, cut="floor"),
         caltest.EqualMass(5, cut="halfway"),
         caltest.EqualMass(1000, cut="halfway"),
     ],
@@ -271,7 +272,7 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     statistics.ACE: lambda: [
         statistics.ACE(),
         statistics.ACE(4, cell_weight="observations"),
-        statistics.ACE(6, cell_weight="occupied"),
+        statistics.ACE(6, "equal-mass-floor", cell_weight="occupied"),
         statistics.ACE(5, "equal-width", max_prob=True, cell_weight="occupied"),
     ],
     statistics.TACE: lambda: [

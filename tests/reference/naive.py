@@ -140,16 +140,20 @@ def edges(partition, prob):
 
 
 def equal_mass(partition, prob):
-    """Cut the sorted rows as numpy.array_split does; a block of ties goes to the cell of its first row."""
+    """Cut the sorted rows as numpy.array_split or Nixon do; a block of ties goes to the cell of its first row."""
     require_two_outcomes(prob)
     values = sorted(p[1] for p in prob)
     n, n_cells = len(values), number_of_cells(partition.n_cells, len(prob))
     if partition.cut == "halfway":
         inner = halfway(values, n_cells)
         return lambda p: sum(edge <= p[1] for edge in inner)
-    split = []
-    for cell in range(n_cells):
-        split += [cell] * (n // n_cells + (cell < n % n_cells))
+    if partition.cut == "floor":
+        n_cells = min(n_cells, n)
+        split = [min(rank // (n // n_cells), n_cells - 1) for rank in range(n)]
+    else:
+        split = []
+        for cell in range(n_cells):
+            split += [cell] * (n // n_cells + (cell < n % n_cells))
     cell_of = {}
     for value, cell in zip(values, split, strict=True):
         cell_of.setdefault(value, cell)
@@ -733,20 +737,24 @@ def width_cut(n_cells, closed="left"):
     return lambda values: [width_cell(x, n_cells, closed) for x in values]
 
 
-def mass_cut(n_cells):
+def mass_cut(n_cells, cut="value"):
     """Cells of as many values each, ties together."""
+    partition = caltest.EqualMass(n_cells, cut)
 
     def cut(values):
         rows = [[1 - x, x] for x in values]
-        assign = equal_mass(caltest.EqualMass(n_cells), rows) if rows else None
+        assign = equal_mass(partition, rows) if rows else None
         return [assign(p) for p in rows]
 
     return cut
 
 
+CUTS = {"equal-mass": "value", "equal-mass-floor": "floor"}
+
+
 def scheme_cut(scheme, n_cells):
     """By the name of the scheme."""
-    return width_cut(n_cells) if scheme == "equal-width" else mass_cut(n_cells)
+    return width_cut(n_cells) if scheme == "equal-width" else mass_cut(n_cells, CUTS[scheme])
 
 
 def authors_cut(scheme, n_cells):
@@ -803,7 +811,8 @@ def tace(statistic, prob, outcome, weight=None, expected=None):
     groups = entry_groups(prob, outcome, weight, expected, top=False, apart=True)
     for group in groups:
         kept = [entry for entry in group if entry[0] > statistic.threshold]
-        total += cell_average(gaps(kept, mass_cut(statistic.n_cells)), statistic.cell_weight, statistic.n_cells)
+        cut = scheme_cut(statistic.scheme, statistic.n_cells)
+        total += cell_average(gaps(kept, cut), statistic.cell_weight, statistic.n_cells)
     return total / len(groups)
 
 

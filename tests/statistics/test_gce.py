@@ -105,6 +105,32 @@ def test_adaptive_error_by_hand():
     assert error(Y_TRUE, Y_PROB, ACE(2, cell_weight="observations")) == pytest.approx(sum(by_class) / 3, rel=1e-14)
 
 
+def paper_ace(labels, prob, n_ranges, threshold=-1.0):
+    """Equation of section 4.2 in loops: ranges of floor(N / R) sorted predictions, the last one with the rest."""
+    total, n_classes = 0.0, len(prob[0])
+    for k in range(n_classes):
+        kept = sorted((row[k], y == k) for y, row in zip(labels, prob, strict=True) if row[k] > threshold)
+        size = len(kept) // n_ranges
+        for r in range(n_ranges):
+            part = kept[r * size :] if r == n_ranges - 1 else kept[r * size : (r + 1) * size]
+            total += abs(sum(hit for _, hit in part) - sum(p for p, _ in part)) / len(part)
+    return total / (n_classes * n_ranges)
+
+
+def test_adaptive_error_with_the_cells_of_the_paper():
+    rng = np.random.default_rng(5)
+    prob = rng.dirichlet(np.full(3, 0.4), 193)
+    labels = rng.integers(3, size=193)
+    for n_cells in (1, 4, 15):
+        found = error(labels, prob, ACE(n_cells, "equal-mass-floor"))
+        assert found == pytest.approx(paper_ace(labels, prob, n_cells), rel=1e-12)
+        found = error(labels, prob, TACE(n_cells, 0.05, scheme="equal-mass-floor"))
+        assert found == pytest.approx(paper_ace(labels, prob, n_cells, 0.05), rel=1e-12)
+    whole = error(labels[:180], prob[:180], ACE(15, "equal-mass-floor"))
+    assert whole == error(labels[:180], prob[:180], ACE(15)), "180 is a multiple of 15: there is no rest"
+    assert error(labels, prob, ACE(15, "equal-mass-floor")) != error(labels, prob, ACE(15))
+
+
 def test_cells_that_ties_leave_empty():
     y_true, y_prob = [1, 1, 0, 0], np.tile([0.25, 0.75], (4, 1))
     # One cell of gap 1/4 for each class: of two that are aimed at, or of one that holds observations.

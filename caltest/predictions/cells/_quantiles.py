@@ -33,12 +33,12 @@ class EqualMass(Partition):
     n_cells : int or "sqrt"
         Number of cells aimed at; "sqrt" makes the integer part of the square root of the number of observations
         (Posocco and Bonnefoy 2021, section 4.5.1; they find that it grows somewhat too fast).
-    cut : {"value", "halfway"}
+    cut : {"value", "floor", "halfway"}
         "value" cuts the sorted observations where ``numpy.array_split`` cuts them, so that edges are predicted values;
-        a block of tied values belongs to the cell of its first one. "halfway" (the adaptive binning of Posocco and
-        Bonnefoy 2021, as released) cuts after every ``n_samples // n_cells`` observations, halfway to the next value; a
-        value equal to an edge belongs above it, the last cell takes the remainder, and there are at most as many cells
-        as observations.
+        a block of tied values belongs to the cell of its first one. "floor" (Nixon et al. 2019, section 4.2) does the
+        same at the multiples of ``n_samples // n_cells``: the last cell takes the remainder, and there are at most as
+        many cells as observations. "halfway" (the adaptive binning of Posocco and Bonnefoy 2021, as released) cuts
+        there too, but halfway to the next value; a value equal to an edge belongs above it.
 
     Raises
     ------
@@ -55,6 +55,7 @@ class EqualMass(Partition):
 
     References
     ----------
+    J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, section 4.2.
     N. Posocco and A. Bonnefoy (2021), Estimating expected calibration errors, ICANN, section 4.3.
 
     Examples
@@ -66,6 +67,13 @@ class EqualMass(Partition):
     array([0, 0, 0, 0, 1, 1])
     >>> EqualMass(3, cut="halfway").fit(prob)(prob)
     array([0, 1, 1, 1, 2, 2])
+
+    Eight observations in three cells, of 3, 3 and 2, or of 2, 2 and 4:
+
+    >>> event = np.arange(1, 9) / 10
+    >>> prob = np.column_stack([1 - event, event])
+    >>> EqualMass(3).fit(prob)(prob), EqualMass(3, cut="floor").fit(prob)(prob)
+    (array([0, 0, 0, 1, 1, 1, 2, 2]), array([0, 0, 1, 1, 2, 2, 2, 2]))
     """
 
     n_cells: int | str
@@ -75,15 +83,14 @@ class EqualMass(Partition):
 
     def __post_init__(self) -> None:
         validate_n_cells(self.n_cells)
-        validate_choice(self.cut, "cut", ("value", "halfway"))
+        validate_choice(self.cut, "cut", ("value", "floor", "halfway"))
 
     def fit(self, prob: Floats) -> Assignment:
         """Return the assignment to intervals between the cuts of the fitted observations."""
         require_two_outcomes(prob, "EqualMass")
         event = np.sort(prob[:, 1])
         if self.cut == "halfway":
-            n_cells = min(resolve_n_cells(self.n_cells, len(event)), len(event))
-            after = np.arange(1, n_cells) * (len(event) // n_cells)
+            after = self._multiples(len(event))
             return Intervals((event[after - 1] + event[after]) / 2)
         starts = self.refit(event, np.ones((1, len(event)), dtype=np.uint16))[0, 1:-1]
         return Intervals(np.unique(event[starts[starts < len(event)]]))
@@ -91,14 +98,20 @@ class EqualMass(Partition):
     @property
     def refits(self) -> bool:
         """Whether `refit` is defined: for cuts at predicted values."""
-        return self.cut == "value"
+        return self.cut != "halfway"
 
     def refit(self, event: Floats, drawn: NDArray[np.uint16]) -> Integers:
         """Cut every resample; a cell starts at the first block of ties that begins at or after its cut."""
         n_cells = resolve_n_cells(self.n_cells, len(event))
         size, larger = divmod(len(event), n_cells)
-        cut = np.cumsum(np.where(np.arange(n_cells) < larger, size + 1, size))[:-1]
+        even = np.cumsum(np.where(np.arange(n_cells) < larger, size + 1, size))[:-1]
+        cut = self._multiples(len(event)) if self.cut == "floor" else even
         return cut_equal_mass(block_starts(event), drawn, cut)
+
+    def _multiples(self, n_samples: int) -> Integers:
+        """Return the ranks of the cuts if the last cell takes the remainder."""
+        n_cells = min(resolve_n_cells(self.n_cells, n_samples), n_samples)
+        return np.arange(1, n_cells) * (n_samples // n_cells)
 
 
 _ROUNDING = 1e-9  # of a cell: sums from either end differ by less

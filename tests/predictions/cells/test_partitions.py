@@ -238,7 +238,7 @@ REFUSED = {
     "cut": (
         ValueError,
         lambda: caltest.EqualMass(5, cut="some"),
-        "`cut` must be one of 'value', 'halfway', got 'some'.",
+        "`cut` must be one of 'value', 'floor', 'halfway', got 'some'.",
     ),
     "no edges": (ValueError, lambda: caltest.Edges([]), EDGES + "()."),
     "equal edges": (ValueError, lambda: caltest.Edges([0.5, 0.5]), EDGES + "(0.5, 0.5)."),
