@@ -27,7 +27,7 @@ from caltest.predictions.inputs._validation import validate_choice
 from caltest.simulation.replications._agreement import MetricAgreement
 from caltest.simulation.replications._approximation import TRUTHS, ApproximationStudy
 from caltest.simulation.replications._label_noise import LabelNoiseStudy
-from caltest.statistics import GCE
+from caltest.statistics import GCE, Statistic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,8 +103,10 @@ def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) ->
     return ax
 
 
-def _label(metric: GCE) -> str:
-    """Return the properties of a metric in a few words, and its name if it has one."""
+def _label(metric: Statistic) -> str:
+    """Return the properties of a metric of the paper in a few words, and its name if it has one; others as code."""
+    if not isinstance(metric, GCE):
+        return str(metric)
     parts = [
         _SCHEMES[metric.scheme],
         "top" if metric.max_prob else "all",

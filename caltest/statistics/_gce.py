@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from caltest.predictions import EqualMass, EqualWidth
 from caltest.predictions.inputs._validation import (
@@ -17,7 +19,7 @@ from caltest.results._naming import parameter
 from caltest.statistics._classwise_cells import AuthorsCells, Layout, OverClasses
 
 SCHEMES = ("equal-width", "equal-mass")
-_CUTS = {
+_CUTS: dict[str, Callable[[int], Any]] = {
     "equal-mass": EqualMass,
     "equal-mass-floor": partial(EqualMass, cut="floor"),
     "equal-width": EqualWidth,

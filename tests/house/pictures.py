@@ -196,9 +196,9 @@ def of_studies() -> Iterator[tuple[str, Callable[[], Any]]]:
     holdout = {"n_holdout": 1000, "rng": 0}
     yield "approximation", sim.approximation_study(sim.GaussianMixture1D(0, -1), None, [30, 60], 5, **holdout).plot
     digits, by_model = ct.datasets.load_digits_predictions()
-    yield "agreement", sim.metric_agreement(digits, by_model).plot
+    yield "agreement", sim.metric_agreement(digits, by_model, **QUICK).plot
     two = [ct.statistics.GCE(), ct.statistics.GCE("equal-mass")]
-    yield "agreement-of-two", sim.metric_agreement(digits, by_model, metrics=two).plot
+    yield "agreement-of-two", sim.metric_agreement(digits, by_model, metrics=two, **QUICK).plot
     labels = np.arange(120) % 3
     counted = lambda train: np.tile(np.bincount(train, minlength=3) / len(train), (120, 1))  # noqa: E731
     yield "label-noise", sim.label_noise_study(counted, labels, labels, shares=[0, 0.5], **QUICK).plot

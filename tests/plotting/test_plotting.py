@@ -55,8 +55,13 @@ def results(curve, comparison):
         ),
         (sim.power_study({"t": family}, [0.8, 1.0, 1.25], [ct.ECE(), ct.KS()], [20, 40], 10, **quick), 4),
         (sim.approximation_study(sim.GaussianMixture1D(0, -1), None, [30, 60], 5, n_holdout=1000, rng=0), 2),
-        (sim.metric_agreement(digits, models), 1),
-        (sim.metric_agreement(digits, models, metrics=[ct.statistics.GCE(), ct.statistics.GCE("equal-mass")]), 1),
+        (sim.metric_agreement(digits, models, **quick), 1),
+        (
+            sim.metric_agreement(
+                digits, models, metrics=[ct.statistics.GCE(), ct.statistics.GCE("equal-mass")], **quick
+            ),
+            1,
+        ),
         (ct.simplex_diagram(y_true, y_prob, lens=ct.TopK(2), rng=0), 1),
         (ct.calibration_test(y_true, y_prob, **quick), 5),
         (ct.calibration_test(y_true, y_prob, statistic=ct.KS(), **quick), 1),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.estimation._options import ErrorCurveOptions
 from caltest.estimation.scores._scores import validate_error_or_score
 from caltest.predictions._arrays import Floats, Integers
-from caltest.predictions._sample import induce, observations_that_count
+from caltest.predictions._sample import Sample, induce, observations_that_count
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models, validate_names
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 HIGH = 0.95
 """Probability of the upper quantile of the noise floor."""
 _N_CELLS = (2, 5, 10, 15, 20, 30, 50, 75, 100)
+Name = TypeVar("Name", bound=Hashable)
 Family = Callable[[int], Statistic]
 """From the number of cells to a statistic."""
 
@@ -126,8 +127,26 @@ class ErrorCurve(Result):
         return Table(("statistic", "model", head, "error", "noise floor", "95 % below"), rows, left=("model",))
 
 
+def _by_look(
+    statistics: Mapping[Name, Statistic], prob: NDArray[Any], outcome: Integers, weight: Floats | None, lens: Any
+) -> Iterator[tuple[Sample, dict[Name, Statistic]]]:
+    """Yield the samples behind the lenses of statistics, and the statistics of each."""
+    looks = {name: default_lens(one, prob.shape[1]) if lens is None else lens for name, one in statistics.items()}
+    for look in dict.fromkeys(looks.values()):
+        sample = induce(prob, outcome, lens=look, weight=weight)
+        yield sample, {name: settle(one, sample) for name, one in statistics.items() if looks[name] == look}
+
+
+def measure_values(
+    statistics: Mapping[Name, Statistic], prob: NDArray[Any], outcome: Integers, weight: Floats | None, lens: Any
+) -> dict[Name, float]:
+    """Return the value of each statistic."""
+    looks = _by_look(statistics, prob, outcome, weight, lens)
+    return {name: float(one.evaluate(sample, sample.outcome)) for sample, own in looks for name, one in own.items()}
+
+
 def measure_errors(
-    statistics: Mapping[str, Statistic],
+    statistics: Mapping[Name, Statistic],
     prob: NDArray[Any],
     outcome: Integers,
     weight: Floats | None,
@@ -136,13 +155,9 @@ def measure_errors(
     options: ErrorCurveOptions,
 ) -> Floats:
     """Return errors, and mean and upper quantile of their noise floors, ``(3, n_statistics)``."""
-    lens = options["lens"]
-    looks = {name: default_lens(one, prob.shape[1]) if lens is None else lens for name, one in statistics.items()}
     found = {}
-    for look in dict.fromkeys(looks.values()):  # statistics behind the same lens share their draws
-        sample = induce(prob, outcome, lens=look, weight=weight)
+    for sample, own in _by_look(statistics, prob, outcome, weight, options["lens"]):  # which share their draws
         view = LensView(sample)
-        own = {name: settle(statistics[name], sample) for name in statistics if looks[name] == look}
         nulls = draw_nulls([Question(one, view) for one in own.values()], sample, draws, options["workers"])
         for (name, one), null in zip(own.items(), nulls, strict=True):
             value = float(one.evaluate(sample, sample.outcome))

@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.estimation._options import ErrorCurveOptions
+from caltest.estimation.curves._cells_curve import draws_of_points, measure_errors, measure_values
+from caltest.estimation.scores._scores import validate_error_or_score
 from caltest.hypothesis_tests._gce_table import gce_metrics, gce_name
-from caltest.predictions._sample import Sample, make_sample
+from caltest.predictions._sample import Sample, observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import refuse_if, require
+from caltest.predictions.inputs._models import by_name, validate_models
+from caltest.predictions.inputs._validation import refuse_if, require, validate_weight
 from caltest.results import Result
 from caltest.results._description import Description
+from caltest.results._naming import describe
 from caltest.results._picture import Picture
+from caltest.results._progress import reporting
 from caltest.simulation.studies._run import sizes
 from caltest.simulation.studies._study import frame_table
-from caltest.statistics import GCE
+from caltest.statistics import GCE, Statistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,27 +57,50 @@ def validate_metrics(metrics: Any) -> tuple[GCE, ...]:
     return chosen
 
 
-def metrics_frame(metrics: Sequence[GCE]) -> pd.DataFrame:
-    """Return one row for each metric: its parameters and its name in the paper."""
+def _validate_statistics(metrics: Any) -> tuple[Statistic, ...]:
+    """Return statistics and scores that have a value on one data set; all 32 of the paper by default."""
+    listed = [metrics] if isinstance(metrics, Statistic | str) else gce_metrics() if metrics is None else metrics
+    require(isinstance(listed, Sequence), "`metrics` must be statistics or their names", metrics, right_type=False)
+    chosen = tuple(validate_error_or_score(metric) for metric in listed)
+    require(0 < len(chosen) == len(set(chosen)), "`metrics` must hold one or more different statistics", chosen)
+    return chosen
+
+
+def name_of(metric: Statistic) -> str:
+    """Return what the paper calls one of its metrics, empty if it has no name; other statistics as code."""
+    return gce_name(metric) if isinstance(metric, GCE) else describe(metric)
+
+
+def _with_cells(metric: Statistic, n_cells: int) -> Statistic | None:
+    """Return a metric with another number of cells; None if it has none."""
+    if hasattr(metric, "n_cells"):
+        return replace(metric, n_cells=n_cells)  # type: ignore[type-var]
+    if hasattr(metric.partition, "n_cells"):
+        return replace(metric, partition=replace(metric.partition, n_cells=n_cells))  # type: ignore[type-var]
+    return None
+
+
+def metrics_frame(metrics: Sequence[Statistic]) -> pd.DataFrame:
+    """Return one row for each metric: the parameters of those of the paper, and its name."""
     import pandas as pd
 
     parameters = ("scheme", "max_prob", "class_conditional", "threshold", "norm", "n_cells")
-    frame = pd.DataFrame([{name: getattr(metric, name) for name in parameters} for metric in metrics])
-    return frame.assign(name=[gce_name(metric) for metric in metrics])
+    frame = pd.DataFrame([{name: getattr(metric, name, None) for name in parameters} for metric in metrics])
+    return frame.assign(name=[name_of(metric) for metric in metrics])
 
 
 def mean_by_property(
-    metrics: Sequence[GCE], values: Mapping[str, Callable[[NDArray[np.bool_]], NDArray[np.float64]]]
+    metrics: Sequence[Statistic], values: Mapping[str, Callable[[NDArray[np.bool_]], NDArray[np.float64]]]
 ) -> pd.DataFrame:
     """Return one row for each property of metrics, with means of the values that each function selects for them.
 
-    Undefined values (NaN) are left out.
+    Undefined values (NaN) are left out. Statistics that are not of the paper count among all of them only.
     """
     import pandas as pd
 
     rows = []
     for name, has in PROPERTIES.items():
-        chosen = np.array([has(metric) for metric in metrics])
+        chosen = np.array([has(metric) if isinstance(metric, GCE) else name == "all" for metric in metrics])
         if chosen.any():
             means = {column: _mean(pick(chosen)) for column, pick in values.items()}
             rows.append({"property": name, "n_metrics": int(chosen.sum()), **means})
@@ -89,7 +118,7 @@ class MetricAgreement(Result):
 
     Attributes
     ----------
-    metrics : tuple of GCE
+    metrics : tuple of Statistic
         The metrics.
     models : tuple of str
         Names of the models.
@@ -97,22 +126,38 @@ class MetricAgreement(Result):
         Numbers of cells (bins) by which the metrics were varied.
     values : array of shape (n_metrics, n_models)
         Each metric, with its own number of cells, on each model.
+    floor, floor_upper : arrays of shape (n_metrics, n_models)
+        Noise floor: mean and 95 % quantile of the metric if the model is calibrated, from simulated labels.
     values_by_cells : array of shape (len(n_cells), n_metrics, n_models)
-        The same for the other numbers of cells.
+        Values for the other numbers of cells; NaN for a metric without cells.
+    ranks : array of shape (n_metrics, n_models)
+        Rank of each model by each metric: 1 is the smallest value, ties have averages.
     correlation : array of shape (n_metrics, n_metrics)
         Spearman's rank correlation of two metrics over the models; NaN where a metric is the same on all models.
     cells_correlation : array of shape (n_metrics,)
-        Rank correlation of a metric with itself, averaged over all pairs of two numbers of cells.
+        Rank correlation of a metric with itself, averaged over all pairs of two numbers of cells; NaN without cells.
+    n_resamples : int
+        Number of draws of the labels.
     """
 
-    metrics: tuple[GCE, ...]
+    metrics: tuple[Statistic, ...]
     models: tuple[str, ...]
     n_cells: tuple[int, ...]
     values: NDArray[np.float64]
+    floor: NDArray[np.float64]
+    floor_upper: NDArray[np.float64]
     values_by_cells: NDArray[np.float64]
+    n_resamples: int
 
     plot = Picture("plot_metric_agreement")
-    _derived: ClassVar[tuple[str, ...]] = ("correlation", "cells_correlation", "conclusion")
+    _derived: ClassVar[tuple[str, ...]] = ("ranks", "correlation", "cells_correlation", "conclusion")
+
+    @property
+    def ranks(self) -> NDArray[np.float64]:
+        """Rank of each model by each metric."""
+        from scipy.stats import rankdata
+
+        return np.asarray(rankdata(self.values, axis=1))
 
     @cached_property
     def correlation(self) -> NDArray[np.float64]:
@@ -126,6 +171,21 @@ class MetricAgreement(Result):
         return np.array([
             rank_correlation(self.values_by_cells[:, metric])[pairs].mean() for metric in range(len(self.metrics))
         ])  # fmt: skip
+
+    def by_rank(self) -> pd.DataFrame:
+        """Return the models in the order of each metric: table 5 of the paper.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A column for each metric by its number, of the paper's 32 that of its appendix C; a row for each place, with
+            the names of the models, the smallest value first. Equal values keep the order of the models.
+        """
+        import pandas as pd
+
+        order = np.argsort(self.values, axis=1, kind="stable")
+        places = pd.RangeIndex(1, len(self.models) + 1, name="rank")
+        return pd.DataFrame(np.array(self.models, dtype=object)[order].T, index=places)
 
     def by_property(self) -> pd.DataFrame:
         """Return the mean rank correlation for every property of metrics.
@@ -155,13 +215,14 @@ class MetricAgreement(Result):
         -------
         pandas.DataFrame
             Parameters, name, mean correlation with the other metrics, correlation over numbers of cells, and the value
-            on each model.
+            and its noise floor on each model.
         """
         others = np.where(np.eye(len(self.metrics), dtype=bool), np.nan, self.correlation)
         known = ~np.isnan(others)
         total, count = np.where(known, others, 0.0).sum(axis=1), known.sum(axis=1)
         mean = np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
-        values = {f"value of {name}": column for name, column in zip(self.models, self.values.T, strict=True)}
+        both = zip(self.models, self.values.T, self.floor.T, strict=True)
+        values = {f"{what} of {name}": column for name, *pair in both for what, column in zip(_BOTH, pair, strict=True)}
         frame = metrics_frame(self.metrics)
         return frame.assign(mean_correlation=mean, cells_correlation=self.cells_correlation, **values)
 
@@ -169,11 +230,14 @@ class MetricAgreement(Result):
     def conclusion(self) -> str:
         """How far the rankings agree, in words."""
         every = self.by_property().iloc[0]
-        cells = ", ".join(map(str, self.n_cells))
+        numbers = ", ".join(map(str, self.n_cells))
+        varied = f"; those by one metric with two of the numbers of cells {numbers} have {every['n_cells']:.3f}"
+        cells = "" if np.isnan(every["n_cells"]) else varied
+        above = int((self.values > self.floor_upper).sum())
         return (
             f"The rankings of {len(self.models)} models by two metrics have a mean rank correlation of "
-            f"{every['metrics']:.3f}; those by one metric with two of the numbers of cells {cells} have "
-            f"{every['n_cells']:.3f}."
+            f"{every['metrics']:.3f}{cells}. Of {self.values.size} values {above} are above what 95 % of calibrated "
+            "models would have."
         )
 
     def _describe(self) -> Description:
@@ -187,8 +251,14 @@ class MetricAgreement(Result):
             f"Rank correlation of calibration errors ({len(self.metrics)} metrics, {len(self.models)} models)",
             [self.conclusion],
             [frame_table(self.by_property(), heads)],
-            ["Each row is a mean over the metrics with this property."],
+            [
+                "Each row is a mean over the metrics with this property.",
+                f"Noise floors: {self.n_resamples} Monte Carlo draws of the labels, predictions fixed.",
+            ],
         )
+
+
+_BOTH = ("value", "floor")
 
 
 @reads_arguments
@@ -196,11 +266,12 @@ def metric_agreement(
     y_true: ArrayLike,
     y_prob: Mapping[str, ArrayLike],
     *,
-    classes: Sequence[Any] | None = None,
-    metrics: Sequence[GCE] | None = None,
+    metrics: Statistic | str | Sequence[Statistic | str] | None = None,
     n_cells: Sequence[int] = (10, 20, 30, 40, 50),
+    n_resamples: int | None = None,
+    **options: Unpack[ErrorCurveOptions],
 ) -> MetricAgreement:
-    r"""Compare the rankings of models by many calibration errors.
+    r"""Compare the rankings of models by many calibration errors, with the noise floor of each.
 
     With :math:`r_1, r_2` the ranks that two metrics give to m models (averages for ties), the rank correlation is
     Spearman's,
@@ -211,7 +282,7 @@ def metric_agreement(
     what it computed: with m = 10 models that form is never below 0.69, and its table 4 has values down to 0.11.
 
     Low agreement has two sources: metrics that measure different things, and models whose differences are smaller
-    than the noise of the labels. `gce_table` gives the noise floor of each metric.
+    than the noise of the labels. A value below the 95 % quantile of its noise floor ranks noise.
 
     Parameters
     ----------
@@ -219,25 +290,36 @@ def metric_agreement(
         Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     y_prob : mapping of str to array-like of shape (n_samples, n_classes) or (n_samples,)
         Predictions of at least three models for the same observations.
-    classes : sequence, optional
-        The label of each column of the predictions.
-    metrics : sequence of GCE, optional
-        All 32 of the paper with 15 cells (bins) by default.
+    metrics : Statistic, str, or sequence of them, optional
+        Statistics, their names, and the scores "brier", "log" and "spherical" (as in `temperature_curve`, smaller is
+        better). All 32 of the paper with 15 cells (bins) by default.
+    lens : lens, optional
+        By default that of each statistic: the whole prediction if it can judge it, and the confidence otherwise.
     n_cells : sequence of int
-        At least two numbers of cells, by which every metric is varied.
+        At least two numbers of cells, by which every metric that has cells is varied.
+    n_resamples : int, optional
+        Number of draws of the labels for each noise floor; 999 by default.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation. The statistics must take weights.
 
     Returns
     -------
     MetricAgreement
-        Prints means by property; ``by_property()`` and ``to_frame()`` for pandas; ``plot()`` draws it.
+        Prints means by property; ``by_property()``, ``by_rank()`` and ``to_frame()`` for pandas; ``plot()`` draws it.
 
     Raises
     ------
     TypeError
-        If ``y_prob`` is not a mapping, or a metric is not a `GCE`.
+        If ``y_prob`` is not a mapping, or a metric is neither a statistic nor a name of one.
     ValueError
-        If there are fewer than three models or fewer than two different numbers of cells; if metrics are equal; if
-        predictions have values outside [0, 1] or rows that do not sum to 1.
+        If there are fewer than three models or fewer than two different numbers of cells; if metrics are equal, or one
+        combines tests or has no such number of cells; if predictions have values outside [0, 1] or rows that do not sum
+        to 1; if ``n_resamples`` < 1.
+
+    See Also
+    --------
+    caltest.gce_table : The 32 metrics of one model, with p-values.
+    caltest.compare_models : Which model is better calibrated.
 
     References
     ----------
@@ -255,25 +337,48 @@ def metric_agreement(
     top prediction    1.00
     all entries       0.88
     Name: metrics, dtype: float64
+
+    Any errors and scores:
+
+    >>> some = metric_agreement(*caltest.datasets.load_digits_predictions(), metrics=["ECE", "KS", "brier"], rng=0)
+    >>> some.by_rank().set_axis([str(metric) for metric in some.metrics], axis=1)
+                        ECE()                 KS()          Brier score
+    rank
+    1          neural_network       neural_network       neural_network
+    2     logistic_regression  logistic_regression  logistic_regression
+    3           random_forest          naive_bayes        random_forest
+    4             naive_bayes        random_forest          naive_bayes
     """
-    chosen, counts = validate_metrics(metrics), tuple(sizes(n_cells, "n_cells"))
+    chosen, counts = _validate_statistics(metrics), tuple(sizes(n_cells, "n_cells"))
     require(len(counts) > 1, "`n_cells` must hold at least two numbers of cells", n_cells)
-    named = isinstance(y_prob, Mapping)
-    found = f"{len(y_prob)} models" if named else type(y_prob).__name__
+    is_named = isinstance(y_prob, Mapping)
+    found = f"{len(y_prob)} models" if is_named else type(y_prob).__name__
     msg = f"`y_prob` must map names to the predictions of at least three models, got {found}."
-    refuse_if(not named or len(y_prob) < 3, msg, right_type=named)
-    varied = [chosen, *(tuple(replace(metric, n_cells=count) for metric in chosen) for count in counts)]
-    columns = []
-    for prob in y_prob.values():
-        sample = make_sample(y_true, prob, classes=classes)  # one at a time: each keeps all of its cells
-        columns.append([metric_values(metrics, sample) for metrics in varied])
-    own, *others = np.moveaxis(np.array(columns), 0, -1)
+    refuse_if(not is_named or len(y_prob) < 3, msg, right_type=is_named)
+    named, draws = by_name(y_prob), draws_of_points(n_resamples, options)
+    outcome, probs = validate_models(y_true, named, options["classes"])
+    row, weight, _ = observations_that_count(validate_weight(options["sample_weight"], len(outcome)), None)
+    own = dict(enumerate(chosen))
+    varied = {(c, i): _with_cells(one, count) for c, count in enumerate(counts) for i, one in own.items()}
+    known = {place: one for place, one in varied.items() if one is not None}
+    errors = np.empty((3, len(chosen), len(probs)))
+    by_cells = np.full((len(counts), len(chosen), len(probs)), np.nan)
+    with reporting(options["progress"], "models") as report:
+        for m, prob in enumerate(probs):  # one at a time: each keeps all of its cells
+            seen = prob[row], outcome[row], weight
+            errors[:, :, m] = measure_errors(own, *seen, draws=draws, options=options)
+            for place, value in measure_values(known, *seen, options["lens"]).items():
+                by_cells[(*place, m)] = value
+            report(m + 1, len(probs))
     return MetricAgreement(
         metrics=chosen,
-        models=tuple(map(str, y_prob)),
+        models=tuple(named),
         n_cells=counts,
-        values=own,
-        values_by_cells=np.stack(others),
+        values=errors[0],
+        floor=errors[1],
+        floor_upper=errors[2],
+        values_by_cells=by_cells,
+        n_resamples=draws.n_resamples,
     )
 
 

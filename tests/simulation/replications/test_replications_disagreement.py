@@ -15,7 +15,7 @@ from scipy.stats import spearmanr
 import caltest
 from caltest.hypothesis_tests._gce_table import gce_metrics
 from caltest.simulation import best_temperatures, label_noise_study, metric_agreement
-from caltest.simulation.replications._agreement import rank_correlation
+from caltest.simulation.replications._agreement import name_of, rank_correlation
 from caltest.statistics import GCE
 from tests.reference import naive
 
@@ -74,7 +74,7 @@ def test_the_printed_formula_cannot_have_made_table_4():
 
 def test_agreement_is_that_of_single_calls():
     y_true, y_prob = three_classes()
-    agreement = metric_agreement(y_true, y_prob, metrics=FEW, n_cells=(5, 7, 9))
+    agreement = metric_agreement(y_true, y_prob, metrics=FEW, n_cells=(5, 7, 9), n_resamples=9)
     values = np.array([
         [caltest.calibration_error(y_true, prob, statistic=metric) for prob in y_prob.values()] for metric in FEW
     ])  # fmt: skip
@@ -92,7 +92,7 @@ def test_agreement_is_that_of_single_calls():
 
 def test_means_by_property_are_over_pairs_that_share_it():
     y_true, y_prob = three_classes(80)
-    agreement = metric_agreement(y_true, y_prob, n_cells=(5, 15))
+    agreement = metric_agreement(y_true, y_prob, n_cells=(5, 15), n_resamples=9)
     frame = agreement.by_property().set_index("property")
     assert frame["n_metrics"].tolist() == [32] + [16] * 10
     for name, has in (
@@ -113,7 +113,7 @@ def test_a_metric_that_is_the_same_on_all_models_ranks_nothing():
     """No warning, no number: no prediction exceeds this threshold, and the metric is 0 throughout."""
     y_true, y_prob = three_classes(50)
     blind = GCE(max_prob=False, threshold=0.999999)
-    agreement = metric_agreement(y_true, y_prob, metrics=[*FEW, blind], n_cells=(5, 15))
+    agreement = metric_agreement(y_true, y_prob, metrics=[*FEW, blind], n_cells=(5, 15), n_resamples=9)
     assert np.isnan(agreement.correlation[-1]).all()
     assert np.isnan(agreement.cells_correlation[-1])
     known = [agreement.correlation[i, j] for i in range(4) for j in range(i)]
@@ -122,9 +122,68 @@ def test_a_metric_that_is_the_same_on_all_models_ranks_nothing():
     assert not agreement.to_frame()["mean_correlation"].iloc[:-1].isna().any()
 
 
+def test_any_statistic_and_score_has_values_floors_and_ranks():
+    """Values are those of single calls, floors those of `noise_floor`, ranks and orders those of loops."""
+    y_true, y_prob = three_classes(120)
+    kde = caltest.statistics.MMCE()
+    metrics = ["KS", caltest.ECE(caltest.EqualWidth(15)), caltest.statistics.ACE(15), "brier", kde]
+    options = {"metrics": metrics, "n_cells": (5, 9), "n_resamples": 199, "rng": 0}
+    agreement = metric_agreement(y_true, y_prob, **options)
+    for i, metric in enumerate(agreement.metrics):
+        if metrics[i] == "brier":
+            single = [caltest.estimation.brier_score(y_true, prob) for prob in y_prob.values()]
+        else:
+            single = [caltest.calibration_error(y_true, prob, statistic=metric) for prob in y_prob.values()]
+        assert agreement.values[i] == pytest.approx(single, rel=1e-12)
+        for m, value in enumerate(single):
+            smaller = sum(other < value - 1e-12 for other in single)
+            equal = sum(abs(other - value) <= 1e-12 for other in single)
+            assert agreement.ranks[i, m] == smaller + (equal + 1) / 2
+        best_first = sorted(range(6), key=lambda m: single[m])
+        assert agreement.by_rank()[i].tolist() == [list(y_prob)[m] for m in best_first]
+    floor = caltest.noise_floor(y_prob["T = 0.9"], statistic=kde, method="monte-carlo", n_resamples=999, rng=1)
+    assert abs(agreement.floor[4, 2] - floor.mean) < 4 * floor.std * np.sqrt(1 / 199 + 1 / 999)
+    five = caltest.calibration_error(y_true, y_prob["T = 0.9"], statistic=caltest.statistics.ACE(5))
+    assert agreement.values_by_cells[0, 2, 2] == five
+    nine = caltest.calibration_error(y_true, y_prob["T = 0.9"], statistic=caltest.ECE(caltest.EqualWidth(9)))
+    assert agreement.values_by_cells[1, 1, 2] == nine
+    assert np.isnan(agreement.values_by_cells[:, [0, 3, 4]]).all()
+    assert np.isnan(agreement.cells_correlation).tolist() == [True, False, False, True, True]
+    frame = agreement.to_frame()
+    assert frame["name"].tolist() == [str(metric) for metric in agreement.metrics]
+    assert frame["floor of T = 0.4"].tolist() == agreement.floor[:, 0].tolist()
+    assert agreement.by_property()["property"].tolist() == ["all"]
+    above = int((agreement.values > agreement.floor_upper).sum())
+    assert f"Of 30 values {above} are above what 95 % of calibrated models would have." in agreement.conclusion
+    assert agreement.plot().get_yticklabels()[3].get_text() == "Brier score    3"
+    alone = metric_agreement(y_true, y_prob, metrics="brier", n_cells=(5, 9), n_resamples=1, rng=0)
+    assert "with two of the numbers of cells" not in alone.conclusion, "a score has no cells"
+
+
+def test_columns_of_table_5_are_those_of_appendix_c():
+    """The list of the paper; and columns 0 to 7 and 16 to 23 of table 5 come in equal pairs, as printed there."""
+    order = [
+        (scheme, top, apart, threshold, norm)
+        for scheme in ("equal-width", "equal-mass")  # "even", "adaptive"
+        for top in (True, False)
+        for apart in (True, False)
+        for threshold in (0.0, 0.01)
+        for norm in ("l1", "l2")
+    ]
+    metrics = gce_metrics()
+    found = [(one.scheme, one.max_prob, one.class_conditional, one.threshold, one.norm) for one in metrics]
+    assert found == order
+    named = {"ECE": 4, "class-conditional ECE": 0, "SCE": 8, "ACE": 24, "RMSCE": 21}  # section 5.4
+    assert {name: number for number, name in enumerate(map(name_of, metrics)) if name in named} == named
+    y_true, y_prob = three_classes(80)
+    places = metric_agreement(y_true, y_prob, n_cells=(5, 15), n_resamples=1, rng=0).by_rank()
+    for number in (0, 1, 4, 5, 16, 17, 20, 21):
+        assert places[number].tolist() == places[number + 2].tolist(), "a top prediction exceeds the threshold"
+
+
 def test_agreement_prints_and_draws():
     y_true, y_prob = three_classes(60)
-    agreement = metric_agreement(y_true, y_prob)
+    agreement = metric_agreement(y_true, y_prob, n_resamples=9)
     assert str(agreement).splitlines()[0] == "Rank correlation of calibration errors (32 metrics, 6 models)"
     every = agreement.by_property().iloc[0]
     assert f"a mean rank correlation of {every['metrics']:.3f}" in agreement.conclusion
@@ -152,10 +211,13 @@ def test_agreement_refuses():
         (TypeError, {"y_prob": [[0.5, 0.5]]}, "`y_prob` must map names .* got list"),
         (ValueError, {"n_cells": 10}, "`n_cells` must hold at least two numbers of cells, got 10"),
         (ValueError, {"n_cells": (10, 10)}, "`n_cells` must hold one or more different sizes"),
-        (TypeError, {"metrics": [caltest.ECE()]}, r"`metrics` must hold one or more different GCE\(...\)"),
-        (TypeError, {"metrics": caltest.ECE()}, r"`metrics` must hold one or more different GCE\(...\)"),
-        (ValueError, {"metrics": []}, "`metrics` must hold one or more different GCE"),
-        (ValueError, {"metrics": [GCE(), GCE()]}, "`metrics` must hold one or more different GCE"),
+        (TypeError, {"metrics": 3}, "`metrics` must be statistics or their names, got 3"),
+        (TypeError, {"metrics": [3]}, "`statistic` must be a statistic"),
+        (ValueError, {"metrics": caltest.Omnibus()}, "`Omnibus` combines tests"),
+        (ValueError, {"metrics": []}, "`metrics` must hold one or more different statistics"),
+        (ValueError, {"metrics": [GCE(), GCE()]}, "`metrics` must hold one or more different statistics"),
+        (ValueError, {"metrics": caltest.statistics.ConfidenceECE()}, "`n_cells` must be odd, .* got 10"),
+        (ValueError, {"n_resamples": 0}, "`n_resamples` must be an integer >= 1, got 0"),
     ]
     for kind, change, message in cases:
         with pytest.raises(kind, match=message):
