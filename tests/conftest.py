@@ -13,6 +13,7 @@ import pytest
 
 import caltest
 import caltest.predictions._lenses
+from caltest.hypothesis_tests import _power_curve
 from caltest.results._naming import describe
 from tests.reference.examples import (
     ALL_PARTITIONS,
@@ -58,6 +59,12 @@ def views(any_problem: Problem) -> list[View]:
 def any_partition(request: pytest.FixtureRequest) -> Any:
     """Every partition, a user's function among them."""
     return request.param
+
+
+@pytest.fixture
+def few_data_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of something else: the smallest errors that a result would have found are found from few data sets."""
+    monkeypatch.setattr(_power_curve, "_MANY", 80)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numba import int32, int64, njit, uint64
 
-from caltest._compiled._jit import kernel, reduction
+from caltest._compiled._jit import inner, kernel, reduction
 
 _EPSILON = 2.3e-16  # rounding of one addition; of a sum of n, whose errors have either sign, sqrt(n) times as much
 
@@ -108,7 +108,7 @@ def _measure(prob, members, count, mean, scatter, centre, total, square):
         scatter[k] = max(square[k] - total[k] * total[k] / count, 0.0)
 
 
-@njit(inline="always")
+@inner
 def _widest(scatter, tried):
     # The first untried class whose variance is largest, rounding apart, and the lead over the untried ones about it.
     largest = 0.0
@@ -189,8 +189,9 @@ def fit_class_trees(
         end[0] = size
         count[0] = n_drawn
         doubt[0] = np.inf
-        scatter[0, :] = 0.0
-        mean[0, :] = overall
+        for k in range(n_outcomes):  # a slice takes seconds to compile
+            scatter[0, k] = 0.0
+            mean[0, k] = overall[k]
         n_seen = 0
         n_nodes = 1
         n_cells = 1
@@ -276,7 +277,7 @@ def fit_class_trees(
             small = first if left - a <= b - left else first + 1
             large = 2 * first + 1 - small
             if max(below, count[node] - below) >= min_rows:
-                for k in range(n_outcomes):  # a slice takes seconds to compile
+                for k in range(n_outcomes):
                     centre[k] = mean[node, k]
                 _add_moments(prob, members[begin[small] : end[small]], centre, total, square)
                 n = count[small]

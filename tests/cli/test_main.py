@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import caltest
+from caltest.results import _progress
 
 CALTEST = [sys.executable, "-m", "caltest.cli"]
 SHORT = ["test", "--lens", "Confidence", "--resamples", "99"]
@@ -56,6 +57,14 @@ def test_help_and_refused_arguments_load_no_heavy_library():
     assert not last & {"pandas", "matplotlib", "statsmodels"}
 
 
+def test_what_is_no_terminal_gets_plain_text(run, path, monkeypatch):
+    monkeypatch.setattr(_progress, "PROGRESS_AFTER", 0)  # a terminal would get a bar at once
+    code, out, err = run("test", path, "--resamples", "99")
+    assert (code, err) == (0, "")
+    assert not {"\x1b", "\r"} & set(out)
+
+
+@pytest.mark.slow
 def test_a_pipe_gets_plain_text():
     done = subprocess.run([*CALTEST, *SHORT], capture_output=True, check=True)
     assert done.stderr == b""

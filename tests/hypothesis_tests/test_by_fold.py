@@ -133,6 +133,7 @@ def test_any_test_is_made_by_fold():
         by_fold(lambda y_true, y_prob, **options: 0.5, y_true, y_prob, FOLD)
 
 
+@pytest.mark.usefixtures("few_data_sets")
 def test_one_class_for_each_function_holds_its_folds():
     """With folds and without them: `folds` is an attribute, and what is printed or written stays of one kind."""
     y_true, y_prob = problem()

@@ -90,7 +90,7 @@ def test_l2_error_is_computed_once_and_kept(result):
 
 
 def test_a_pickle_holds_the_l2_error_but_not_the_predictions():
-    y_true, y_prob = problem(20_000)
+    y_true, y_prob = problem(5000)
     result = ct.calibration_test(y_true, y_prob, n_resamples=19, rng=0)
     content = pickle.dumps(result)
     assert len(content) < y_prob.nbytes / 4
