@@ -52,10 +52,10 @@ def follow_signed_paths(words, group, residual, is_end, state):
     ``state (n_words, 3, LANES)`` holds the largest and the smallest value, the start at 0 included, and the last one.
     """
     tile = np.empty(_TILE, np.uint32)
+    high, low, last = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     for w in range(words.shape[0]):
-        high = state[w, 0].copy()
-        low = state[w, 1].copy()
-        last = state[w, 2].copy()
+        for r in range(LANES):  # copies of slices take seconds to compile
+            high[r], low[r], last[r] = state[w, 0, r], state[w, 1, r], state[w, 2, r]
         for start in range(0, group.size, _TILE):
             size = min(_TILE, group.size - start)
             for i in range(size):
@@ -70,9 +70,8 @@ def follow_signed_paths(words, group, residual, is_end, state):
                     last[r] = value
                     high[r] = value if (value > high[r]) & is_read else high[r]
                     low[r] = value if (value < low[r]) & is_read else low[r]
-        state[w, 0] = high
-        state[w, 1] = low
-        state[w, 2] = last
+        for r in range(LANES):
+            state[w, 0, r], state[w, 1, r], state[w, 2, r] = high[r], low[r], last[r]
 
 
 ROUNDING = 1e-12
