@@ -54,13 +54,16 @@ def lower_band(rows_before, events_before, next_begin, lengths, log_factorial, l
     n_groups = rows_before.size - 1
     low = np.empty(n_groups)
     current = log_current = log_rest = 0.0
+    n_lengths = 0  # that fit before a group
     # A tail is at least exp(-n KL) / sqrt(2 n), and KL at most the chi-squared distance (Ash 1965, lemma 4.7.2).
     reach = -log_level - 0.5 * math.log(2.0 * rows_before[n_groups])
     for k in range(n_groups):
         rows = rows_before[k + 1]
         events = events_before[k + 1]
         if events > events_before[k]:
-            i = np.searchsorted(lengths, k + 1, side="right") - 1
+            while n_lengths < lengths.size and lengths[n_lengths] <= k + 1:
+                n_lengths += 1
+            i = n_lengths - 1
             while i >= 0:  # long ones first
                 j = k + 1 - lengths[i]
                 skipped = next_begin[j] - j

@@ -105,7 +105,9 @@ def block_sums(prob, outcome, merged, cells, scatter):
         while edge < merged.size and merged[edge] <= bucket / _BUCKETS:
             edge += 1
         guide[bucket] = edge
-    edges = np.append(merged, np.inf)
+    edges = np.full(merged.size + 1, np.inf)
+    for k in range(merged.size):
+        edges[k] = merged[k]
     unit = _unit(n_samples)
     total = np.empty((n_merged, 4), np.int64)
     sums = np.empty((n_replicates, cells.shape[0], 3))
@@ -148,7 +150,9 @@ def sorted_sums(keys, values, first, merged, starts, cells):
     """
     n_rows, n_entries = keys.shape
     n_fixed = merged.size + 2
-    edges = np.append(merged, np.inf)
+    edges = np.full(merged.size + 1, np.inf)
+    for k in range(merged.size):
+        edges[k] = merged[k]
     bound = np.empty(n_fixed + starts.shape[1], np.int64)
     unit = _unit(n_entries)
     total = np.zeros((n_entries + 1, 2), np.int64)
@@ -174,8 +178,10 @@ def sorted_sums(keys, values, first, merged, starts, cells):
                 low = min(low, path)
         extremes[r, 0] = high / unit
         extremes[r, 1] = low / unit
-        bound[place + 1 : n_fixed] = n_entries
-        bound[n_fixed:] = starts[r]
+        for c in range(place + 1, n_fixed):
+            bound[c] = n_entries
+        for c in range(starts.shape[1]):
+            bound[n_fixed + c] = starts[r, c]
         for c in range(cells.shape[0]):
             start = bound[cells[c, 0]]
             end = bound[cells[c, 1]]
