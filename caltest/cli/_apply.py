@@ -70,7 +70,7 @@ def _run(options: argparse.Namespace) -> int:
     if not found.unchanged_:
         done = f"are recalibrated by {method_in_words(found.chosen)}"
     said = (
-        f"{source}: the predictions of {counted(len(prob), ',')} {done}. The average {what} is "
+        f"{source}: the predictions of {counted(len(prob))} {done}. The average {what} is "
         f"{100 * before:.1f} % before and {100 * after:.1f} % after."
     )
     facts = {"source": source, "n_samples": len(prob), "prob": names, "classes": labels}

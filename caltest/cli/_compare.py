@@ -27,6 +27,7 @@ from caltest.cli._options import (
     shortened,
 )
 from caltest.predictions.inputs._refusals import refuse
+from caltest.results._description import counted
 
 if TYPE_CHECKING:
     from caltest.predictions import PredictionFile
@@ -158,7 +159,7 @@ def _check_same_labels(name: str, file: PredictionFile, first: PredictionFile) -
 
     refuse_if(
         len(file.y_true) != len(first.y_true),
-        f"{name}: {len(file.y_true)} observations where others have {len(first.y_true)}; files of different data sets "
+        f"{name}: {counted(len(file.y_true))} where others have {len(first.y_true):,}; files of different data sets "
         "need --unpaired",
     )
     wrong = np.flatnonzero(file.y_true != first.y_true)

@@ -14,7 +14,7 @@ from typing import NoReturn
 import caltest
 from caltest.cli import _apply, _compare, _guess, _plan, _repair, _report, _scan, _study, _subgroups, _test, _watch
 from caltest.cli._messages import explain, line, notes_on_stderr, say
-from caltest.cli._options import typed_options
+from caltest.cli._options import typed_test
 
 DONE, BAD_INPUT, DEFECT, STOPPED = 0, 2, 70, 130
 """Exit codes; 1 is "calibration is rejected", for ``caltest test --exit-code`` and ``caltest watch``, and nothing
@@ -90,7 +90,7 @@ def _run(arguments: Sequence[str] | None, options: argparse.Namespace) -> int:
     options.command = shlex.join(["caltest", *(sys.argv[1:] if arguments is None else map(str, arguments))])
     options.notes = []  # about files
     if hasattr(options, "normalise") and hasattr(options, "file"):
-        named = " ".join([shlex.quote(str(options.file)), *typed_options(options)])
+        named = " ".join([shlex.quote(str(options.file)), *typed_test(options)])
         options.words = options.words | {"subgroup_tests": f"caltest subgroups {named} --by COLUMN"}
     with notes_on_stderr(options.words, options.notes):
         return options.run(options)

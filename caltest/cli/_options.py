@@ -330,12 +330,22 @@ def facts_of(data: PredictionFile) -> dict[str, Any]:
 
 def typed_options(options: argparse.Namespace) -> list[str]:
     """Return the options that say which columns of the file are what, and how it is read, as they are typed."""
-    return _typed(options, ("label", "prob", "classes", "class_names", *OF_FORMAT, "groups", "sample_weight"))
+    own = ("label", "prob", "classes", "class_names", *OF_FORMAT, "normalise")
+    return _typed(options, (*own, "groups", "sample_weight"))
+
+
+OF_TEST = ("--lens", "--statistic")
+"""Options of a test that a page does not have: it looks through all lenses."""
+
+
+def typed_test(options: argparse.Namespace) -> list[str]:
+    """Return the options above, and those that say what is tested and how it is decided."""
+    return [*typed_options(options), *_typed(options, ("folds", "lens", "statistic", "alpha"))]
 
 
 def typed_to_apply(options: argparse.Namespace) -> list[str]:
     """Return those of the options that say how the file is read which a file without labels needs too."""
-    return _typed(options, ("prob", *OF_FORMAT))
+    return _typed(options, ("prob", *OF_FORMAT, "normalise"))
 
 
 def _typed(options: argparse.Namespace, names: Iterable[str]) -> list[str]:
@@ -347,10 +357,12 @@ def _typed(options: argparse.Namespace, names: Iterable[str]) -> list[str]:
         value = getattr(options, name, None)
         if name == "header":
             found += [] if value is None else ["--header" if value else "--no-header"]
+        elif name == "normalise":
+            found += ["--normalise"] if value else []
         elif value != options.parser.get_default(name):
             text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            found += [flags.get(name, f"--{name}"), shlex.quote(text)]
-    return [*found, "--normalise"] if options.normalise else found
+            found.append(f"{flags.get(name, f'--{name}')} {shlex.quote(text)}")
+    return found
 
 
 def about_file(
@@ -358,18 +370,20 @@ def about_file(
 ) -> Verdict:
     """Return a verdict that names the file, its event and its column as the user wrote them.
 
-    ``typed`` are the options with which the file was read, which commands that are advised need too.
+    ``typed`` are the options with which the file was read and tested, which commands that are advised need too.
     """
     import shlex
     from dataclasses import replace
 
     if verdict.subject is None:
         return verdict
-    command = "" if path is None else " ".join([shlex.quote(str(path)), *typed])
-    named: dict[str, Any] = {"source": source, "path": command}
+    file = "" if path is None else shlex.quote(str(path))
+    named: dict[str, Any] = {"source": source, "path": file, "typed": tuple(typed)}
     if data.n_classes == 2 and not verdict.subject.of_confidence:
         ((event, column),) = [*data.columns.items()][-1:]
-        named |= {"event": f"{data.label} = {event}", "column": column}
+        # Columns without names are called by their numbers, which alone look like values.
+        number = "column " if data.reading.get("header", "").startswith("none") else ""
+        named |= {"event": f"{number}{data.label} = {event}", "column": f"{number}{column}"}
     return replace(verdict, subject=replace(verdict.subject, **named))
 
 

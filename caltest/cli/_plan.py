@@ -129,7 +129,7 @@ def _head(source: str, names: list[str], prob: NDArray[Any]) -> str:
     of = f'predicted by "{names[0]}" ({100 * prob.mean():.3g} % on average)'
     if prob.ndim == 2:
         of = f"{prob.shape[1]} classes ({shortened(names)})"
-    return f"{source}: {counted(len(prob), ',')}, {of}. No labels are needed."
+    return f"{source}: {counted(len(prob))}, {of}. No labels are needed."
 
 
 def _with_groups(groups: NDArray[Any], icc: float, n_samples: int) -> str:

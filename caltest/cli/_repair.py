@@ -27,6 +27,7 @@ from caltest.cli._options import (
     problem_of,
     read_file,
     reread,
+    typed_test,
     typed_to_apply,
 )
 from caltest.cli._recalibrated_file import RecalibratedFile, check_outputs, parse_output
@@ -138,7 +139,7 @@ def _run(options: argparse.Namespace) -> int:
         lenses = None if lens is None and statistics is None else [row.test.lens]
         table = calibration_table(data.y_true, data.y_prob, lenses=lenses, statistic=options.statistic, **common)
         found = found.tested(table.verdict)
-    words = partial(about_file, data=data, source=_name_of(options.file), path=options.file, typed=[])
+    words = partial(about_file, data=data, source=_name_of(options.file), path=options.file, typed=typed_test(options))
     found = replace(
         found,
         before=words(found.before),

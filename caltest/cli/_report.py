@@ -23,7 +23,7 @@ from caltest.cli._options import (
     parse_names,
     problem_of,
     reading_of,
-    typed_options,
+    typed_test,
 )
 from caltest.cli._scan import is_state
 from caltest.results import CalibrationWarning
@@ -111,7 +111,7 @@ def _model(name: str, data: PredictionFile, path: Path, options: argparse.Namesp
     if options.subgroup is None and not several and str(path) != "-":
         found = _other_levels(data, path, options)
     source = "standard input" if str(path) == "-" else path.name
-    in_words = partial(about_file, data=data, source=source, path=path, typed=typed_options(options))
+    in_words = partial(about_file, data=data, source=source, path=path, typed=typed_test(options))
     repaired = _repaired(data, in_words, options) if options.repair else None
     return Model(name if several else "", data.y_true, data.y_prob, problem_of(data), in_words, found, repaired)
 
@@ -126,8 +126,9 @@ def _repaired(data: PredictionFile, in_words: Callable[[Verdict], Verdict], opti
     )
     found = study.before_after("auto")
     after = in_words(found.after)
-    path = "" if after.subject is None else after.subject.path
-    return replace(found, after=after, further=f"`caltest repair {path} -o repaired.csv` writes them." if path else "")
+    about = after.subject
+    how = about.command("repair", "-o repaired.csv") if about and about.path else ""
+    return replace(found, after=after, further=f"{how} writes them." if how else "")
 
 
 def _other_levels(data: PredictionFile, path: Path, options: argparse.Namespace) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from caltest.cli._options import (
     parse_micro_cells,
 )
 from caltest.results._atomic_file import write_atomically
+from caltest.results._description import counted
 
 if TYPE_CHECKING:
     from caltest.streaming import CalibrationState
@@ -126,12 +127,8 @@ def _scan(options: argparse.Namespace) -> int:
         lens=lens_for(options.lens, found),
         **chosen(options, "micro_cells", "sep", "decimal", "workers", "scheduler", "output", "progress"),
     )
-    print(f"{_counted(state.n_samples)} in {options.output}; test with: caltest test {options.output}")
+    print(f"{counted(state.n_samples)} in {options.output}; test with: caltest test {options.output}")
     return 0
-
-
-def _counted(n_samples: int) -> str:
-    return "1 observation" if n_samples == 1 else f"{n_samples:,} observations"
 
 
 def _merge(options: argparse.Namespace) -> int:
@@ -148,7 +145,7 @@ def _merge(options: argparse.Namespace) -> int:
         first.merge(other)
     with locked(options.output):
         write_atomically(options.output, first.to_bytes())
-    print(f"{_counted(first.n_samples)} in {options.output}")
+    print(f"{counted(first.n_samples)} in {options.output}")
     return 0
 
 

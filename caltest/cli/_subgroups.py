@@ -113,7 +113,7 @@ def _as_text(tests: SubgroupTests, data: PredictionFile, options: argparse.Names
     from caltest.results._description import Description, counted, join
     from caltest.results._text import to_text
 
-    title = f"{options.file}: {counted(len(data.y_true), ',')}, subgroups by {join(options.subgroup)}."
+    title = f"{options.file}: {counted(len(data.y_true))}, subgroups by {join(options.subgroup)}."
     remarks = [
         *tests.how_to_read(),
         columns_of(data),

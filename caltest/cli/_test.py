@@ -15,6 +15,7 @@ from caltest.cli._options import (
     FILES,
     OF_COLUMNS,
     OF_FORMAT,
+    OF_TEST,
     about_file,
     add_command,
     add_draws,
@@ -30,9 +31,10 @@ from caltest.cli._options import (
     problem_of,
     read_file,
     shortened,
-    typed_options,
+    typed_test,
 )
 from caltest.cli._scan import is_state, refuse_options_of_files, run_test_of_state
+from caltest.results._description import counted
 
 if TYPE_CHECKING:
     from caltest.hypothesis_tests import CalibrationTable
@@ -132,7 +134,7 @@ def _run(options: argparse.Namespace) -> int:
         table = _test(options, data, lens)
     source = BUNDLED if options.file is None else str(options.file)
     facts = {"source": source, **facts_of(data)}
-    verdict = about_file(table.verdict, data, source, options.file, typed_options(options))
+    verdict = about_file(table.verdict, data, source, options.file, typed_test(options))
     detailed = options.details or options.all
     text = _as_text(table, verdict, data, source, options) if detailed else _first_screen(verdict, data, options)
     show(options, text, facts, verdict=verdict.to_dict(), **table.to_dict())
@@ -187,8 +189,8 @@ def _announce(data: PredictionFile, options: argparse.Namespace, lens: Lens | No
     stop = "all are made"
     if rule.n_exceedances is not None:
         stop = f"those of a test stop after {rule.n_exceedances} that are at least as extreme as the data"
-    size = f"{len(data.y_true):,} observations of {data.n_classes} classes"
-    say("note", f"{size}: {rule.n_resamples} draws at most; {stop} (--resamples, --exceedances)")
+    size = f"{counted(len(data.y_true))} of {data.n_classes} classes"
+    say("note", f"{size}: {rule.n_resamples:,} draws at most; {stop} (--resamples, --exceedances)")
 
 
 def _test(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) -> CalibrationTable:
@@ -221,8 +223,8 @@ def _first_screen(verdict: Verdict, data: PredictionFile, options: argparse.Name
     more = ["--details (every lens and statistic)"]
     if data.folds is None:
         more += [] if options.plot else ["--plot FILE"]
-        path = verdict.subject.path if verdict.subject else ""
-        more += [f"`caltest report {path} -o report.html`"] if path else []
+        about = verdict.subject
+        more += [about.command("report", "-o report.html", without=OF_TEST)] if about and about.path else []
     return f"{verdict}\n\n{wrapped([guessed_or_named(data, options), f'More: {join(more)}.'])}"
 
 

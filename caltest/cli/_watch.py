@@ -173,7 +173,7 @@ def _show(
     if options.json:
         text = json.dumps(result.to_dict(), allow_nan=False)
     elif brief:
-        text = f"{counted(result.n_samples, ',')}: e-value {show_e_value(result.log_e_value)}"
+        text = f"{counted(result.n_samples)}: e-value {show_e_value(result.log_e_value)}"
         text += f" (alarm at {1 / result.alpha:.4g})" if result.alarm is None else f"; alarm at {result.alarm:,}"
     else:
         text = str(result)

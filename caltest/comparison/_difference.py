@@ -17,15 +17,14 @@ from caltest.predictions._lens import LensLike
 from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._decision import Decision, DecisionWord, rejects
-from caltest.results._description import Description, Table, percent
+from caltest.results._decision import Decision, DecisionWord, align_pvalue, rejects
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._finding import Number, Subject
 from caltest.results._models_verdict import (
     UNNAMED,
     DifferenceKind,
     ModelDifference,
     ModelsVerdict,
-    in_column,
     points_apart,
     typical_error,
 )
@@ -247,9 +246,10 @@ class DifferenceResult(Decision, Result):
         self, title: str, errors: Sequence[Number], conclusion: str, interval: ConfidenceInterval
     ) -> Description:
         """Return a description with the names and errors of the models, another conclusion and another interval."""
-        size = str(self.n_samples[0]) if self.paired else f"{self.n_samples[0]} and {self.n_samples[1]}"
+        first, second = self.n_samples
+        size = counted(first) if self.paired else f"{first:,} and {counted(second)}"
         return Description(
-            f"{title} ({self.lens_name}, {size} observations)",
+            f"{title} ({self.lens_name}, {size})",
             [conclusion],
             [Table(("model", "typical error"), [(error.name, error.shown) for error in errors])],
             [
@@ -266,11 +266,11 @@ class DifferenceResult(Decision, Result):
     def _describe_by_fold(self) -> Description:
         first = self.folds[0]
         rows = [
-            (name, f"{fold.n_samples[0]:,}", *(one.shown for one in fold.typical_errors), in_column(adjusted))
+            (name, f"{fold.n_samples[0]:,}", *(one.shown for one in fold.typical_errors), align_pvalue(adjusted))
             for name, fold, adjusted in zip(self.fold_names, self.folds, self.pvalue_adjusted, strict=True)
         ]
         condition = condition_of_folds(first.condition, is_grouped=first.n_groups is not None)
-        size = f"{self.n_samples[0]} observations in {len(self.folds)} folds"
+        size = f"{counted(self.n_samples[0])} in {len(self.folds)} folds"
         return Description(
             f"Calibration of two models by fold ({first.lens_name}, {size})",
             [self.conclusion],

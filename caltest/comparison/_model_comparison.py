@@ -20,8 +20,8 @@ from caltest.predictions.inputs._validation import refuse_if
 from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE, CombinedPValues
 from caltest.results import Note, Result
-from caltest.results._decision import DecisionWord, decide, rejects, too_few
-from caltest.results._description import Description, Table
+from caltest.results._decision import DecisionWord, decide, equate_pvalue, rejects, show_pvalue, too_few
+from caltest.results._description import Description, Table, counted
 from caltest.results._models_verdict import ModelsVerdict, few_expected
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
@@ -244,12 +244,14 @@ class ModelComparison(Result):
                 f"({high.plain.statistic:.4g}) than for {low.name} ({low.plain.statistic:.4g}), but "
             )
             if low.rejected and not high.rejected:
+                p = equate_pvalue(low.pvalue_adjusted, name="adjusted p")
                 found.append(
-                    f"{plain}calibration is rejected for {low.name} only (adjusted p = {low.pvalue_adjusted:.2g}, and "
-                    f"{high.pvalue_adjusted:.2g} for {high.name})."
+                    f"{plain}calibration is rejected for {low.name} only ({p}, and "
+                    f"{show_pvalue(high.pvalue_adjusted)} for {high.name})."
                 )
             if pair.better == high.name:
-                found.append(f"{plain}{high.name} is better calibrated (adjusted p = {pair.pvalue_adjusted:.2g}).")
+                p = equate_pvalue(pair.pvalue_adjusted, name="adjusted p")
+                found.append(f"{plain}{high.name} is better calibrated ({p}).")
         return [Note("C701", text) for text in found]
 
     def to_frame(self) -> pd.DataFrame:
@@ -318,7 +320,7 @@ class ModelComparison(Result):
             return self._describe_by_fold()
         first = self.models[0]
         sizes = sorted({model.test.n_samples for model in self.models})
-        size = f"the same {sizes[0]} observations" if self.paired else f"{sizes[0]} to {sizes[-1]} observations each"
+        size = f"the same {counted(sizes[0])}" if self.paired else f"{sizes[0]:,} to {counted(sizes[-1])} each"
         plain = describe(first.plain.test_statistic)
         correction = _NAMES.get(self.correction, self.correction.title())
         return Description(
@@ -330,7 +332,7 @@ class ModelComparison(Result):
                 f"Tests of calibration: {describe(first.test.test_statistic)}, {first.test.origin}; p-values adjusted "
                 f"by {correction}'s correction.",
                 f"Differences: of the squared errors, {self.pairs[0].test.origin}; p-values, and intervals in "
-                f"`pairs_frame()`, are adjusted for all pairs with {self.n_resamples} bootstrap samples.",
+                f"`pairs_frame()`, are adjusted for all pairs with {self.n_resamples:,} bootstrap samples.",
                 f"Noise floor: the average of {plain} if the model is calibrated. {plain} minus its noise floor does "
                 "not estimate the miscalibration; the typical error does.",
                 f"Scores: of the {self.scores_of}. MCB is what isotonic recalibration gains, DSC what that gains on "
@@ -357,7 +359,7 @@ class ModelComparison(Result):
         ]
         single = first.pairs[0].test
         condition = condition_of_folds(single.condition, is_grouped=single.n_groups is not None)
-        size = f"{self.n_samples} observations in {n_folds} folds"
+        size = f"{counted(self.n_samples)} in {n_folds} folds"
         return Description(
             f"Calibration of {len(self.models)} models by fold ({self.lens_name}, {size})",
             [self.conclusion],

@@ -37,7 +37,7 @@ from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import DecisionWord, decide, level_of
-from caltest.results._description import Description, percent
+from caltest.results._description import Description, counted, percent
 from caltest.results._finding import Number
 from caltest.results._models_verdict import ModelDifference
 from caltest.results._plain import to_plain
@@ -347,7 +347,7 @@ def _drawn_origin(bootstrap: str, pivots: Pivots, *, is_bootstrap: bool, is_grou
     has_signs = len(pivots.kinds) > 1
     kind = f"simulated labels{_SHARED if is_grouped else ''}{', and random signs of groups' if has_signs else ''}"
     larger = "; the larger p-value is taken" if has_signs or is_bootstrap else ""
-    return f"{f'{bootstrap}, and ' if is_bootstrap else ''}{pivots.n_resamples} draws of {kind}{larger}"
+    return f"{f'{bootstrap}, and ' if is_bootstrap else ''}{pivots.n_resamples:,} draws of {kind}{larger}"
 
 
 def _groups_of(terms: Sequence[Terms]) -> dict[str, Any]:
@@ -360,7 +360,7 @@ def _groups_of(terms: Sequence[Terms]) -> dict[str, Any]:
     found: dict[str, Any] = {"n_groups": (drawn[0].n_groups, drawn[-1].n_groups)} if is_grouped else {}
     where = "in cells (bins) of several " + ("groups" if is_grouped else "observations")
     if worth < FEWEST_GROUPS:
-        what = f"{few.n_groups} groups" if is_grouped else f"The weights of {few.n_groups} observations"
+        what = counted(few.n_groups, "group") if is_grouped else f"The weights of {few.n_groups:,} observations"
         unit = "groups of equal size" if is_grouped else "observations of equal weight"
         known = f"{what} are worth {worth:.1f} {unit} {where}."
         advice = (
@@ -375,8 +375,9 @@ def _groups_of(terms: Sequence[Terms]) -> dict[str, Any]:
         found["notes"] = (Note("C303" if is_grouped else "C304", text),)
     elif is_grouped and worth < SOME_GROUPS:
         text = (
-            f"{few.n_groups} groups are worth {worth:.1f} groups of equal size {where}. With fewer than {SOME_GROUPS} "
-            "the p-value and the interval suppose that groups which were not observed are like the observed ones."
+            f"{few.n_groups:,} groups are worth {worth:.1f} groups of equal size {where}. With fewer than "
+            f"{SOME_GROUPS} the p-value and the interval suppose that groups which were not observed are "
+            "like the observed ones."
         )
         found["notes"] = (Note("C303", text),)
     return found
@@ -385,7 +386,7 @@ def _groups_of(terms: Sequence[Terms]) -> dict[str, Any]:
 def _too_few_draws(n_resamples: int, draw: str, confidence_level: float) -> Note:
     """Return the caution that no p-value can reach the level, so that the interval is infinite."""
     enough = math.ceil(round(1 / level_of(confidence_level), 9)) - 1
-    number = f"{n_resamples} {draw}{'' if n_resamples == 1 else 's'}"
+    number = counted(n_resamples, draw)
     return Note(
         "C205",
         f"With {number} no p-value can be below {1 / (n_resamples + 1):.2g}, so the "

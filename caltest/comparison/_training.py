@@ -21,7 +21,7 @@ from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if, require, validate_design, validate_problem, validate_rng
 from caltest.resampling import Consistency
 from caltest.results import Note, Result
-from caltest.results._decision import rejects
+from caltest.results._decision import equate_pvalue, rejects
 from caltest.results._description import Description, Table, percent
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
@@ -113,7 +113,7 @@ class TrainingTrack(Result):
         if best.size == 1:
             decision = "rejected" if rejected[0] else "not rejected"
             when = f"At the best epoch (epoch {self.epoch[best[0]]}, smallest negative log-likelihood)"
-            return f"{when} calibration is {decision} at the {level} level (p = {self.pvalue[best[0]]:.4g})."
+            return f"{when} calibration is {decision} at the {level} level ({equate_pvalue(self.pvalue[best[0]])})."
         found = f"calibration is rejected at the {level} level in {int(rejected.sum())} of {best.size} runs"
         return f"At the best epoch of each run (smallest negative log-likelihood) {found}."
 
@@ -136,7 +136,7 @@ class TrainingTrack(Result):
         ]
         columns = {} if self.runs == ("",) else {"run": "{run}"}
         columns |= {"epoch": "{epoch}", "accuracy": "{accuracy:.4f}", "log score": "{log_score:.4g}"}
-        columns |= {"error": "{error:.4g}", "noise floor": "{noise_floor:.4g}", "p-value": "{pvalue:.4g}"}
+        columns |= {"error": "{error:.4g}", "noise floor": "{noise_floor:.4g}", "p-value": "{pvalue:p}"}
         statistic, tested = describe(self.error_statistic), describe(self.test_statistic)
         count = f"{len(self.run)} epochs" + (f" of {len(self.runs)} runs" if len(self.runs) > 1 else "")
         return Description(
@@ -146,7 +146,7 @@ class TrainingTrack(Result):
             [
                 "Log score: the negative log-likelihood per observation.",
                 f"Noise floor: the average of {statistic} if the model is calibrated.",
-                f"p-value: of calibration, by {tested} with {self.n_resamples} draws at most.",
+                f"p-value: of calibration, by {tested} with {self.n_resamples:,} draws at most.",
             ],
             self.notes,
         )

@@ -70,8 +70,8 @@ class CalibrationReport(CalibrationTable):
         rows: dict[str, list[dict[str, Any]]] = {}
         for number, test in enumerate(self.tests):
             rows.setdefault(test.lens_name, []).append(self._record(number, test))
-        numbers = {"value": "{statistic:.4g}", "calibrated": "{noise_floor:.4g}", "p-value": "{pvalue:.4g}"}
-        numbers[self._adjusted_name] = "{pvalue_adjusted:.4g}"
+        numbers = {"value": "{statistic:.4g}", "calibrated": "{noise_floor:.4g}", "p-value": "{pvalue:p}"}
+        numbers[self._adjusted_name] = "{pvalue_adjusted:p}"
         return [Table.of(part, {name: "{test_statistic}", **numbers}) for name, part in rows.items()]
 
     def _remarks(self) -> list[str]:

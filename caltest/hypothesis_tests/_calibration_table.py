@@ -188,13 +188,13 @@ def _frequent_classes(prob: NDArray[Any], most: int) -> list[int]:
 def _left_out(n_all: int, whole: Sequence[LensLike], some: Sequence[int], n_resamples: int, alpha: float) -> Note:
     """Return the note on classes that are not tested one by one."""
     n_classes = n_all - len(whole)
-    which = f"The {n_classes} classes are not tested one by one"
+    which = f"The {n_classes:,} classes are not tested one by one"
     if some:
-        which = f"Of {n_classes} classes only the {len(some)} with the most expected events are tested one by one"
+        which = f"Of {n_classes:,} classes only the {len(some)} with the most expected events are tested one by one"
     joint = " The whole prediction covers all classes jointly." if isinstance(whole[0], Canonical) else ""
     return Note(
         "C206",
-        f"{which}: with {n_resamples} draws none of {n_all} tests could reject "
+        f"{which}: with {n_resamples:,} draws none of {n_all:,} tests could reject "
         f"after Holm's correction.{joint} Pass the lenses of the classes that matter, or take "
-        f"{enough_draws(n_all, alpha)} draws or more.",
+        f"{enough_draws(n_all, alpha):,} draws or more.",
     )

@@ -15,8 +15,8 @@ from caltest.predictions._lenses import Canonical
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
 from caltest.results._component_result import components_table
-from caltest.results._decision import DecisionWord, cannot_decide, decide, rejects
-from caltest.results._description import Description, Table, join, sized
+from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue, rejects
+from caltest.results._description import Description, Table, counted, join, sized
 from caltest.results._note import PAGE
 from caltest.results._test_result import (
     cannot_decide_by_fold,
@@ -193,7 +193,7 @@ class CalibrationTable(Result):
 
     def _verdict(self) -> Verdict:
         """Return the verdict without what is not needed for its sentences and may take time."""
-        p = f"global p = {self.pvalue:.4g}"
+        p = equate_pvalue(self.pvalue, name="global p")
         own: dict[str, Any] = {"p": p, "least": "", "undecidable": self._undecidable()}
         own["details"] = (*self._rejecting_folds(), self._count())
         if self._whole is not None:
@@ -239,9 +239,9 @@ class CalibrationTable(Result):
         """Say that no global p-value could have rejected; empty if one could have."""
         if rejects(self.smallest_possible_pvalue, self.alpha):
             return ""
-        p = f"global p = {self.pvalue:.4g}"
+        p = equate_pvalue(self.pvalue, name="global p")
         if self.folds:
-            numbers = f"{p}, {self.n_samples} observations"
+            numbers = f"{p}, {counted(self.n_samples)}"
             smallest, own = self.smallest_possible_pvalue, self.tests[0].folds
             return cannot_decide_by_fold(own, smallest, self.alpha, numbers=numbers, name="global p-value")
         return cannot_decide(
@@ -433,7 +433,7 @@ class CalibrationTable(Result):
     @property
     def _numbers_shown(self) -> dict[str, str]:
         """The numbers that the table of tests shows."""
-        return {**_SIZE, "p-value": "{pvalue:.4g}", self._adjusted_name: "{pvalue_adjusted:.4g}"}
+        return {**_SIZE, "p-value": "{pvalue:p}", self._adjusted_name: "{pvalue_adjusted:p}"}
 
     def _remarks(self) -> list[str]:
         return [*self._hidden(), *self._combined(), *self._averages(), *self._sources(), *self._conditions()]
@@ -501,8 +501,8 @@ class CalibrationTable(Result):
         )
 
     def _tables_by_fold(self) -> list[Table]:
-        columns = {"combined p": "{pvalue:.4g}", self._adjusted_name: "{pvalue_adjusted:.4g}"}
-        columns |= {"smallest p": "{smallest_pvalue:.4g}", "in fold": "{smallest_fold}"}
+        columns = {"combined p": "{pvalue:p}", self._adjusted_name: "{pvalue_adjusted:p}"}
+        columns |= {"smallest p": "{smallest_pvalue:p}", "in fold": "{smallest_fold}"}
         return [self._table_of_tests(range(len(self.tests)), **columns), self._table_of_folds()]
 
     def _table_of_folds(self) -> Table:
@@ -512,7 +512,7 @@ class CalibrationTable(Result):
             for name, size, table in zip(self.fold_names, self.fold_sizes, self.folds, strict=True)
         ]
         statistic = {f"statistic, {self.labels[0]}": "{statistic:.4g}"}
-        return Table.of(folds, {"fold": "{fold}", "n": "{size}", **statistic, **_SIZE, "global p": "{global:.4g}"})
+        return Table.of(folds, {"fold": "{fold}", "n": "{size:,}", **statistic, **_SIZE, "global p": "{global:p}"})
 
     def _remarks_by_fold(self) -> list[str]:
         first = self.tests[0]
@@ -530,7 +530,7 @@ def shared_origin(tests: Sequence[TestResult]) -> str:
     if not drawn:
         return tests[0].origin
     most, fewest = max(drawn, key=lambda test: test.n_resamples), min(test.n_resamples for test in drawn)
-    return most.origin if fewest == most.n_resamples else f"{most.origin}; {fewest} draws or more for each test"
+    return most.origin if fewest == most.n_resamples else f"{most.origin}; {fewest:,} draws or more for each test"
 
 
 def _about(labels: Sequence[str], note: Note) -> Note:

@@ -271,7 +271,7 @@ class DetectableError(Result):
             "absolute change of the probability, in percentage points. factor: mean of the true probabilities divided "
             "by that of the predicted ones.",
             f"Power {percent(self.power)}, level {percent(self.alpha)}; labels simulated from changed predictions and "
-            f"compared with {self.n_resamples} draws from the predictions{signs}. {used}",
+            f"compared with {self.n_resamples:,} draws from the predictions{signs}. {used}",
         ]
         tables = [_table(self.errors)] if self.errors else []
         return Description(

@@ -160,7 +160,7 @@ def _weight_notes(sample: Sample) -> tuple[Note, ...]:
     worth = sample.n_samples if sample.weight is None else effective_number(sample.weight)
     if worth >= _FEW_WEIGHTS * sample.n_samples:
         return ()
-    text = f"The weights are so unequal that {sample.n_samples} observations are worth {worth:.3g} of equal weight."
+    text = f"The weights are so unequal that {sample.n_samples:,} observations are worth {worth:.3g} of equal weight."
     return (Note("C304", text),)
 
 
@@ -189,9 +189,9 @@ def _simulated_origin(answer: Answer, null: Consistency) -> str:
     """Return the origin of draws, and why they stopped if they did before their largest number."""
     made, stopping = _n_draws(answer), answer.stopping
     if stopping is None or made == stopping.n_resamples:
-        return null.origin(made)
+        return null.origin(f"{made:,}")
     reason = f"stopped because at least {stopping.n_exceedances} of them were at least as extreme"
-    return f"{null.origin(f'{made} of at most {stopping.n_resamples}')}; {reason}"
+    return f"{null.origin(f'{made:,} of at most {stopping.n_resamples:,}')}; {reason}"
 
 
 def _n_draws(answer: Answer) -> int:
@@ -285,8 +285,8 @@ def few_draws(
     least = min(number / (n_resamples + 1), 1.0) if smallest is None else smallest
     if rejects(least, alpha):
         return []
-    what = f"With {n_resamples} draws {tests} no adjusted p-value{of} can be below {least:.2g}{so}."
-    return [Note("C205", f"{what} Take {enough_draws(number, alpha)} draws or more.")]
+    what = f"With {n_resamples:,} draws {tests} no adjusted p-value{of} can be below {least:.2g}{so}."
+    return [Note("C205", f"{what} Take {enough_draws(number, alpha):,} draws or more.")]
 
 
 def stopping_of_tests(n_tests: int, options: Mapping[str, Any], n_probabilities: int) -> Stopping:

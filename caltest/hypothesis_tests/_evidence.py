@@ -282,7 +282,7 @@ class EventEvidence(Evidence):
     def _at_level(self, kind: Any, alpha: float) -> Any:
         key = kind.__name__, alpha
         if key not in self._known:
-            self._known[key] = kind.of(self.cells, level_of_each(alpha))
+            self._known[key] = kind.of(self.cells, level_of_each(alpha) if self.cells.varies else 1 - alpha)
         return self._known[key]
 
     def findings(self, test: TestResult) -> tuple[Finding, ...]:
@@ -417,7 +417,7 @@ def finding_of(
     """Return an error of the predictions in words."""
     numbers = {each.name: getattr(error, each.name) for each in fields(error)}
     numbers["classes"] = tuple(names[k] for k in error.classes)
-    numbers["confidence_level"] = level_of_each(alpha)
+    numbers["confidence_level"] = 1 - alpha if error.alone else level_of_each(alpha)
     if subject.of_confidence:
         numbers["kind"] = OF_AVERAGE.get(error.kind, error.kind)
     within = streamed and any(0 < min(end, 1 - end) < _EXACT for end in (error.low, error.high))

@@ -53,6 +53,8 @@ class NamedError:
         Limits of the region.
     classes : tuple of int
         Classes whose totals are wrong, that with the largest difference first.
+    alone : bool
+        Whether all predictions are equal, so that nothing else of the event can be wrong.
     """
 
     kind: str
@@ -65,6 +67,7 @@ class NamedError:
     low: float = 0.0
     high: float = 1.0
     classes: tuple[int, ...] = ()
+    alone: bool = False
 
 
 def adjust(gate: float, pvalue: Floats | float) -> Floats:
@@ -98,14 +101,15 @@ def findings_of_event(
     A region comes first if a logistic recalibration would not repair everything, unless the average is wrong and the
     region holds three quarters of the observations; otherwise the average is first, then the slope, and a region is
     last. Of several regions the one with the largest difference is named, and after a bend the one with the most
-    evidence. With groups or weights regions need the sample, and ten groups.
+    evidence. With groups or weights regions need the sample, and ten groups. If all predictions are equal, nothing but
+    the average can be wrong, so that its p-value is not adjusted.
 
     Parameters
     ----------
     cells : EventCells
         Predictions and labels.
     large, slope : InTheLarge, Slope
-        Their numbers, with intervals at the level ``level_of_each(alpha)``.
+        Their numbers, with intervals at the level ``level_of_each(alpha)``; 1 - alpha if all predictions are equal.
     gate_pvalue : float
         P-value of the default test.
     alpha : float
@@ -122,6 +126,10 @@ def findings_of_event(
     """
     if not rejects(gate_pvalue, alpha):
         return ()
+    if not cells.varies and not math.isnan(large.ratio_interval.low):
+        pvalue, kind = max(gate_pvalue, large.pvalue), "too low" if large.ratio > 1 else "too high"
+        one = _of_all(cells, kind, large.ratio, large.ratio_interval, pvalue)
+        return (one,) if rejects(pvalue, alpha) else ()
     plain = cells.clusters is None and cells.squares is None
     regions = None
     if plain or (sample is not None and (cells.clusters is None or cells.clusters.n_groups >= MANY_GROUPS)):
@@ -160,6 +168,7 @@ def _of_all(cells: EventCells, kind: str, estimate: float, interval: ConfidenceI
         interval=interval,
         pvalue=pvalue,
         n=cells.n_samples,
+        alone=not cells.varies,
     )
 
 

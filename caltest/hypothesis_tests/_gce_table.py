@@ -98,8 +98,8 @@ class GCETable(CalibrationTable):
     def _tables(self) -> list[Table]:
         """Return one table for cells of equal width and one for cells of equal mass."""
         columns = {"entries": "{entries}", "classes": "{classes}", "above": "{threshold:.4g}", "norm": "{norm}"}
-        columns |= {"value": "{statistic:.3g}", "calibrated": "{noise_floor:.3g}", "p": "{pvalue:.3g}"}
-        columns |= {self._adjusted_name: "{pvalue_adjusted:.3g}", "name": "{name}"}
+        columns |= {"value": "{statistic:.3g}", "calibrated": "{noise_floor:.3g}", "p": "{pvalue:p}"}
+        columns |= {self._adjusted_name: "{pvalue_adjusted:p}", "name": "{name}"}
         rows: dict[str, list[dict[str, Any]]] = {scheme: [] for scheme in SCHEMES}
         for number, (metric, test) in enumerate(zip(self.metrics, self.tests, strict=True)):
             kind = {

@@ -29,7 +29,7 @@ def reaching_one(interval: ConfidenceInterval) -> ConfidenceInterval:
 
 def ratio(name: str, value: float, interval: ConfidenceInterval, meaning: str, reason: str = "") -> Number:
     """Return a ratio or a slope with its interval, or why there is none."""
-    if math.isnan(value):
+    if math.isnan(value) or (math.isinf(value) and math.isinf(interval.low)):
         return Number(name=name, estimate=value, shown="-", meaning=reason)
     if math.isnan(interval.low):
         return Number(name=name, estimate=value, shown=show_ratio(value), meaning=meaning)
@@ -44,9 +44,9 @@ def ratio(name: str, value: float, interval: ConfidenceInterval, meaning: str, r
 def difference(predicted: float, observed: float, ratio: ConfidenceInterval) -> Number:
     """Return accuracy minus confidence in percentage points, from the interval of their ratio."""
     low, high = (100 * predicted * (end - 1) for end in ratio)
-    shown, interval = f"{100 * (observed - predicted):+.1f} points", None
+    shown, interval = f"{100 * (observed - predicted):+z.1f} points", None
     if not math.isnan(low):
-        shown, interval = f"{shown} ({low:+.1f} to {high:+.1f})", ConfidenceInterval(low, high)
+        shown, interval = f"{shown} ({low:+z.1f} to {high:+z.1f})", ConfidenceInterval(low, high)
     return Number(
         name="accuracy minus confidence",
         estimate=100 * (observed - predicted),

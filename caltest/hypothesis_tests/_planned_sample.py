@@ -185,6 +185,8 @@ def plan_sample_size(
     refuse_if(
         wrong, f"`{quantity}` is for {'several classes' if of_two else 'two outcomes'}, got {prob.shape[1]} classes."
     )
+    wrong = quantity == "points" and value >= 100
+    refuse_if(wrong, f"`points` must be below 100, the largest error of a probability, got {value:g}.")
     refuse_if(quantity != "points" and value == 1, f"`{quantity}` must not be 1, which is no error.")
     seed = int(validate_rng(options["rng"]).integers(2**63))
     planned = _Plan(prob, power, options["alpha"], options["workers"], seed)

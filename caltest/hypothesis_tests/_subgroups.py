@@ -33,7 +33,7 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import SharedDrawOptions
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import Note, TestResult
-from caltest.results._decision import align_pvalue
+from caltest.results._decision import align_pvalue, equate_pvalue
 from caltest.results._description import Table, join, percent
 from caltest.results._test_result import findings_of_parts, said_of_parts
 from caltest.results._verdict import Verdict
@@ -111,7 +111,7 @@ class SubgroupTests(CalibrationTable):
             proof="that the model is calibrated in each of them",
             n_samples=self.n_samples,
             n_expected=max(test.n_expected for test in self.tests),
-            p=f"global p = {self.pvalue:.4g}",
+            p=equate_pvalue(self.pvalue, name="global p"),
             findings=tuple(findings_of_parts(tests, names)),
             parts=tuple(said_of_parts(tests, names)),
             details=(*self._rejecting_folds(), self._count()),
@@ -222,7 +222,9 @@ class SubgroupTests(CalibrationTable):
 
     def _table_of_folds(self) -> Table:
         parts = zip(self.fold_names, self.fold_sizes, self.folds, strict=True)
-        return Table(("fold", "n", "global p"), [(name, f"{n}", f"{table.pvalue:.4g}") for name, n, table in parts])
+        return Table(
+            ("fold", "n", "global p"), [(name, f"{n:,}", align_pvalue(table.pvalue)) for name, n, table in parts]
+        )
 
     def _where_parts_are(self) -> str:
         return ""
@@ -383,7 +385,7 @@ def _validate_subgroup(subgroup: Any, n_samples: int) -> tuple[list[str], list[N
     columns = _columns(subgroup)
     names, members = [], []
     for name, values in columns.items():
-        must = f"`subgroup` must have a label for each of the {n_samples} observations"
+        must = f"`subgroup` must have a label for each of the {n_samples:,} observations"
         require(len(values) == n_samples, must, len(values))
         levels, code = _levels(values)
         names += [f"{name}={level}" if name else str(level) for level in levels]

@@ -34,7 +34,7 @@ from caltest.predictions.inputs._validation import (
 )
 from caltest.results import BeforeAfter
 from caltest.results._atomic_file import write_atomically
-from caltest.results._description import Table
+from caltest.results._description import Table, counted
 from caltest.results._progress import Progress, reporting
 
 TITLE = "Is the model calibrated?"
@@ -252,7 +252,7 @@ def _origin(
     if command:
         yield "command", command
     yield "seed", str(seed)
-    yield "draws", f"{n_resamples}"
+    yield "draws", f"{n_resamples:,}"
     yield "level", f"{alpha:g}"
     yield from _data_rows(models)
 
@@ -266,7 +266,7 @@ def _check_report(report: Any, y_true: ArrayLike, n_models: int) -> None:
         )
     refuse_if(n_models > 1, f"`report` is of one model and the page of {n_models}; leave it out.")
     if report[0].n_samples != np.size(y_true):
-        refuse(f"`report` must be of the same {np.size(y_true)} observations, got one of {report[0].n_samples}.")
+        refuse(f"`report` must be of the same {np.size(y_true):,} observations, got one of {report[0].n_samples}.")
 
 
 def _seed_of(rng: SeedLike) -> int:
@@ -285,7 +285,7 @@ def _data_rows(models: Sequence[Model]) -> Iterator[tuple[str, str]]:
         yield "design of the observations", ", ".join(given)
     for model in models:
         prob, outcome = validate_given_problem(*model.problem)
-        about = f"{len(prob)} observations, {prob.shape[1]} classes, fingerprint {_fingerprint(prob, outcome)}"
+        about = f"{counted(len(prob))}, {prob.shape[1]} classes, fingerprint {_fingerprint(prob, outcome)}"
         yield f"data of {model.name}" if model.name else "data", about
 
 

@@ -95,7 +95,7 @@ def plot_cumulative_graphs(
     for number, (row, model) in enumerate(zip(rows, models, strict=True)):
         _draw_model(model, row, style, options)
         name = fill(model.name, _WIDEST) + "\n" if model.name else ""
-        size = what + counted(model.n_samples, ",") + ", " if number == 0 or model.name == "" else ""
+        size = what + counted(model.n_samples) + ", " if number == 0 or model.name == "" else ""
         title = f"{name}{size}KS {model.statistic:.3g}, {equate_pvalue(model.pvalue)}"
         row[0].set_title(literal(title), loc="left")
     if legend and axes is None:

@@ -245,7 +245,7 @@ def plot_calibration_band(
     ax.set_box_aspect(1 if square else None)
     set_linear(ax.xaxis, band.score)
     ax.set_xlabel("predicted probability")
-    title = f"{band.lens_name}, {counted(band.n_samples, ',')}, {equate_pvalue(band.pvalue)}"
+    title = f"{band.lens_name}, {counted(band.n_samples)}, {equate_pvalue(band.pvalue)}"
     ax.set_title(literal(title))
     shown = band.score[:: -(-len(band.score) // _MOST_TICKS)]
     ax.plot(shown, np.zeros(len(shown)), transform=ax.get_xaxis_transform(), **_TICKS)

@@ -77,7 +77,7 @@ def plot_monitor(monitor: MonitorResult, ax: Axes | None = None, *, legend: bool
         words = f"alarm, observation {monitor.alarm:,}: {monitor.direction}"
         ax.axvline(monitor.alarm, color=FINDING, linewidth=1.5, label=words)
     ax.set(yscale="log", xlim=(0, max(monitor.n_samples, 1)), xlabel="observations", ylabel="e-value")
-    ax.set_title(literal(f"{monitor.lens_name}, {counted(monitor.n_samples, ',')}"))
+    ax.set_title(literal(f"{monitor.lens_name}, {counted(monitor.n_samples)}"))
     if legend:
         legend_below(ax)
     return ax

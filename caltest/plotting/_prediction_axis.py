@@ -186,7 +186,7 @@ def finish(
 def what_is_shown(curves: Iterable[Any]) -> str:
     """Return the lenses and the numbers of observations of curves."""
     each = list(curves)
-    names = dict.fromkeys(one.lens_name for one in each) | dict.fromkeys(counted(one.n_samples, ",") for one in each)
+    names = dict.fromkeys(one.lens_name for one in each) | dict.fromkeys(counted(one.n_samples) for one in each)
     return ", ".join(names)
 
 

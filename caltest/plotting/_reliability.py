@@ -194,7 +194,7 @@ def _title(curves: Sequence[ReliabilityCurve]) -> str:
     lenses = dict.fromkeys(curve.lens_name for curve in curves)
     sizes = dict.fromkeys(int(curve.count.sum()) for curve in curves)
     lens = next(iter(lenses)) if len(lenses) == 1 else "several lenses"
-    size = counted(next(iter(sizes)), ",") if len(sizes) == 1 else "different numbers of observations"
+    size = counted(next(iter(sizes))) if len(sizes) == 1 else "different numbers of observations"
     what = fill(f"{lens}, {size}", _TITLE)
     return what if len(curves) > 1 else f"{what}\n{_error(curves[0])}"
 

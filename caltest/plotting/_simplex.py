@@ -131,7 +131,7 @@ def plot_simplex(
 
 def title(diagram: SimplexDiagram, width: int = 60) -> str:
     """Return the lens and the number of observations, in lines of some length."""
-    return "\n".join(wrap(f"{diagram.lens_name}, {counted(diagram.count.sum(), ',')}", width))
+    return "\n".join(wrap(f"{diagram.lens_name}, {counted(diagram.count.sum())}", width))
 
 
 def rejected_words(diagram: SimplexDiagram) -> str:

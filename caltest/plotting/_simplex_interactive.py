@@ -114,5 +114,5 @@ def _words(diagram: SimplexDiagram, cell: int) -> str:
         )
     ]
     pvalue, adjusted = show_pvalue(diagram.pvalue[cell]), show_pvalue(diagram.pvalue_adjusted[cell])
-    numbers = f"{counted(diagram.count[cell], ',')} ({100 * diagram.share[cell]:.3g} %)"
+    numbers = f"{counted(diagram.count[cell])} ({100 * diagram.share[cell]:.3g} %)"
     return "<br>".join([numbers, *lines, f"p-value {pvalue}, {diagram.correction.title()}-adjusted {adjusted}"])

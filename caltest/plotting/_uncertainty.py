@@ -119,7 +119,7 @@ def plot_rejection_curve(
     ax.fill_between([], [], [], color=ax.get_lines()[0].get_color(), alpha=0.15, label=f"{level} interval, pointwise")
     highest = min(1.05 * max(top, 0.01), 1.0)
     ax.set(xlabel=_AGAINST[against], ylabel="error rate of what is kept", ylim=(0.0, highest))
-    ax.set_title(counted(curve.n_samples, ","))
+    ax.set_title(counted(curve.n_samples))
     right = ax.secondary_yaxis("right", functions=(_complement, _complement))
     right.set_ylabel("accuracy of what is kept")
     if legend:
@@ -253,7 +253,7 @@ def plot_prediction_distribution(
             ink = "white" if dark else POINT
             ax.text(middle[column], row + 0.5, text, ha="center", va="center", color=ink)
     ax.set_xlabel("predicted probability, or normalised entropy")
-    ax.set_title(f"share of {counted(distribution.n_samples, ',')} in each cell (bin), %")
+    ax.set_title(f"share of {counted(distribution.n_samples)} in each cell (bin), %")
     if legend:
         bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02, aspect=25)
         bar.set_label("share of the predictions", color=LINE)

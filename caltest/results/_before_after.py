@@ -12,6 +12,7 @@ from caltest.results._finding import Number
 from caltest.results._verdict import FEWEST_TO_MEND, Verdict
 
 _ROUNDING = 1e-9  # relative, of log scores
+_MORE = "Recalibrate them with more observations, or try another method."
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -128,12 +129,12 @@ class BeforeAfter(Result):
     def is_recommended(self) -> bool:
         """Whether recalibrated predictions are recommended instead of the original ones.
 
-        They are if the mean log score of held-out observations is smaller than before; if in addition calibration was
-        rejected before, a smaller calibration error is shown, or the log score falls by more than chance; and if there
-        are at least 20 events and 20 other observations (of several classes, 20 right and 20 wrong predictions). This
-        is a rule for a choice, no test.
+        They are if the mean log score of held-out observations is smaller than before; if in addition it falls by more
+        than chance, or a smaller calibration error is shown; and if there are at least 20 events and 20 other
+        observations (of several classes, 20 right and 20 wrong predictions). That calibration was rejected before is
+        not enough: a map may change what is right.
         """
-        shown = self.before.decision == "rejected" or self.is_smaller or self.clear_change < 0
+        shown = self.is_smaller or self.clear_change < 0
         return self._is_gained and shown and not self._are_too_few
 
     @property
@@ -152,6 +153,10 @@ class BeforeAfter(Result):
             return f"Keep the original predictions{f': {self._reason}' if self._reason else ''}."
         if self._are_too_few:
             return " ".join(self.before.advice)
+        if self._is_gained:
+            return (
+                f"Do not use these predictions as they are. Recalibrated they may be no better: {self._reason}. {_MORE}"
+            )
         return f"Do not use these predictions, neither as they are nor recalibrated: {other}"
 
     @property

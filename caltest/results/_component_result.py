@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.results._base import Result
-from caltest.results._decision import show_pvalue
+from caltest.results._decision import align_pvalue
 from caltest.results._description import Description, Table
 from caltest.results._distribution import Distribution
 from caltest.results._naming import describe
@@ -69,7 +69,12 @@ class ComponentResult(Result):
     def _row(self, *, bound: bool = False) -> tuple[str, str, str, str]:
         low, high = self.noise_interval
         under_null = f"{self.noise_floor:.4g} ({low:.4g} to {high:.4g})"
-        return describe(self.test_statistic), f"{self.statistic:.4g}", under_null, show_pvalue(self.pvalue, bound=bound)
+        return (
+            describe(self.test_statistic),
+            f"{self.statistic:.4g}",
+            under_null,
+            align_pvalue(self.pvalue, bound=bound),
+        )
 
     def _describe(self) -> Description:
         return Description(str(self.test_statistic), (), (components_table([self]),))

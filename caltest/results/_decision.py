@@ -26,15 +26,19 @@ def show_pvalue(pvalue: float, *, bound: bool = False) -> str:
     return f"< {1.05 * pvalue:.2g}" if bound else f"{pvalue:.4g}"  # rounded up
 
 
-def align_pvalue(pvalue: float) -> str:
-    """Return a p-value for a column: four decimals, unless it is smaller.
+def align_pvalue(pvalue: float, *, bound: bool = False) -> str:
+    """Return a p-value for a column: four decimals, unless it is smaller or an upper bound; nothing for NaN.
 
     Examples
     --------
-    >>> align_pvalue(0.5), align_pvalue(3e-20)
-    ('0.5000', '3e-20')
+    >>> align_pvalue(0.5), align_pvalue(3.456e-20), align_pvalue(0.01, bound=True)
+    ('0.5000', '3.5e-20', '< 0.011')
     """
-    return f"{pvalue:.4f}" if pvalue >= 5e-5 else show_pvalue(pvalue)
+    if math.isnan(pvalue):
+        return ""
+    if bound or pvalue <= _SMALLEST_SHOWN:
+        return show_pvalue(pvalue, bound=bound)
+    return f"{pvalue:.2g}" if pvalue < 5e-5 else f"{pvalue:.4f}"
 
 
 def equate_pvalue(pvalue: float, *, bound: bool = False, name: str = "p") -> str:

@@ -5,9 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from string import Formatter
 from typing import Any
 
+from caltest.results._decision import align_pvalue
 from caltest.results._note import Note
+
+
+class _WithPValues(Formatter):
+    """Texts with numbers, among them p-values: "{pvalue:p}"."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return align_pvalue(value) if format_spec == "p" else str(super().format_field(value, format_spec))
+
+
+_WITH_PVALUES = _WithPValues()
 
 
 @dataclass(frozen=True)
@@ -35,8 +47,11 @@ class Table:
 
     @classmethod
     def of(cls, records: Iterable[Mapping[str, Any]], columns: Mapping[str, str], left: tuple[str, ...] = ()) -> Table:
-        """Return the table of some records: for each column its name, and how it shows numbers: "{pvalue:.4g}"."""
-        rows = [[shown.format(**record) for shown in columns.values()] for record in records]
+        """Return the table of some records: for each column its name, and how it shows numbers: "{value:.4g}".
+
+        "{pvalue:p}" is a p-value as all columns have it.
+        """
+        rows = [[_WITH_PVALUES.vformat(shown, (), record) for shown in columns.values()] for record in records]
         return cls(tuple(columns), rows, left)
 
     def is_left(self, column: int) -> bool:
@@ -93,7 +108,7 @@ def percent(share: float) -> str:
 
 def decimals_of(share: float) -> int:
     """Return how many decimals show at least two digits of the smaller of a percentage and its complement."""
-    value = 100 * share
+    value = round(100 * share, 9)  # as below: sums in another order must not have another decimal
     rest = min(value, 100 - value)
     if not rest > 1e-9:
         return 0
@@ -113,16 +128,15 @@ def as_percent(share: float, digits: int | None = None) -> str:
     return f"{value:.{decimals if digits is None or not decimals else digits}f} %"
 
 
-def counted(number: float, separator: str = "") -> str:
-    """Return a number of observations in words, thousands separated.
+def counted(number: float, noun: str = "observation") -> str:
+    """Return a number of observations, or of other things, in words, thousands separated.
 
     Examples
     --------
-    >>> counted(1), counted(10_000)
-    ('1 observation', '10000 observations')
+    >>> counted(1), counted(10_000), counted(9_999, "draw")
+    ('1 observation', '10,000 observations', '9,999 draws')
     """
-    shown = f"{number:{separator}.12g}"
-    return f"{shown} observation{'' if number == 1 else 's'}"
+    return f"{number:,.12g} {noun}{'' if number == 1 else 's'}"
 
 
 def sized(number: float, n_groups: int | None = None, *, weighted: bool = False) -> str:
@@ -133,8 +147,8 @@ def sized(number: float, n_groups: int | None = None, *, weighted: bool = False)
     >>> sized(500, 20, weighted=True)
     '500 weighted observations in 20 groups'
     """
-    shown = counted(number).replace(" ", " weighted ") if weighted else counted(number)
-    return shown if n_groups is None else f"{shown} in {n_groups} groups"
+    shown = counted(number, "weighted observation" if weighted else "observation")
+    return shown if n_groups is None else f"{shown} in {counted(n_groups, 'group')}"
 
 
 _COLUMNS = 8  # that are printed

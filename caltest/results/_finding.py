@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from caltest.results._base import ConfidenceInterval, Result
-from caltest.results._description import Description, as_percent, decimals_of
+from caltest.results._description import Description, as_percent, counted, decimals_of, percent
 
 FindingKind = Literal[
     "too low",
@@ -47,6 +48,8 @@ class Subject:
         The event in the user's words; may be empty.
     source, path, column : str
         What the data are called, their file and the column of the predictions; empty for arrays.
+    typed : tuple of str
+        Options with which the file was read and tested, as they are typed: "--groups 'patient id'".
     within : str
         The part of the data that it is about, such as "fold 2"; empty for all.
 
@@ -66,6 +69,7 @@ class Subject:
     event: str = ""
     source: str = ""
     path: str = ""
+    typed: tuple[str, ...] = ()
     column: str = ""
     within: str = ""
 
@@ -73,6 +77,18 @@ class Subject:
     def of_confidence(self) -> bool:
         """Whether it is the confidence of a model, not an event of the user."""
         return self.average == "confidence"
+
+    def command(self, name: str, more: str, without: Sequence[str] = ()) -> str:
+        """Return a command that asks about the same file in the same way, or the same without some options.
+
+        Examples
+        --------
+        >>> hospital = Subject(path="hospital.csv", typed=("--groups site", "--alpha 0.1"))
+        >>> hospital.command("subgroups", "--by COLUMN", without=["--groups"])
+        '`caltest subgroups hospital.csv --alpha 0.1 --by COLUMN`'
+        """
+        typed = [one for one in self.typed if not one.startswith(tuple(f"{flag} " for flag in without))]
+        return f"`{' '.join(['caltest', name, self.path, *typed, more])}`"
 
     def wrong(self, kind: str) -> str:
         """Return what predictions are, with what a wrong slope means.
@@ -150,6 +166,8 @@ class Finding(Result):
         Confidence interval of ``estimate``; of "over-confident" and "under-confident" of ``observed``.
     confidence_level : float
         That of the interval: 1 - alpha / 2, so that average and slope lie in their intervals at 1 - alpha together.
+    alone : bool
+        Whether nothing else can be wrong, because all predictions are equal; the interval is at 1 - alpha then.
     pvalue : float
         Adjusted for the other findings that could have been named.
     n : int
@@ -171,6 +189,7 @@ class Finding(Result):
     estimate: float = math.nan
     interval: ConfidenceInterval | None = None
     confidence_level: float = 0.975
+    alone: bool = False
     pvalue: float
     n: int
     low: float = 0.0
@@ -254,8 +273,7 @@ class Finding(Result):
             return ""
         about, number = ("about ", round(self.n, 1 - len(f"{self.n}") + 1)) if self.approximate else ("", self.n)
         averages = self.subject.compare(self.predicted, self.observed, fewer=len(about[:1]))
-        plural = "" if number == 1 else "s"
-        return f"{show_range(self.low, self.high)}: {about}{averages} ({about}{number:,} observation{plural})"
+        return f"{show_range(self.low, self.high)}: {about}{averages} ({about}{counted(number)})"
 
     @property
     def _they(self) -> str:
@@ -267,7 +285,9 @@ class Finding(Result):
         if self.interval is None or self.kind not in {*OF_AVERAGE, *DIFFERENCES}:
             return ""
         name = "observed/expected" if self.kind in OF_AVERAGE else "calibration slope"
-        level = f"joint {100 * (2 * self.confidence_level - 1):.4g} % interval"  # half of the misses each
+        level = f"joint {percent(2 * self.confidence_level - 1)} interval"  # half of the misses each
+        if self.alone:
+            level = f"{percent(self.confidence_level)} interval"
         shown = f" {show_ratio(self.estimate, digits_of(self.interval))}," if math.isfinite(self.estimate) else ","
         return f"{name}{shown} {level} {show_ratios(self.interval)}"
 
@@ -285,7 +305,7 @@ def show_ratio(value: float, digits: int = 2) -> str:
     """
     if not math.isfinite(value):
         return "no limit"
-    return f"{value:.{digits}f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 100 else f"{value:.0f}"
+    return f"{value:z.{digits}f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 100 else f"{value:.0f}"
 
 
 def digits_of(interval: ConfidenceInterval) -> int:

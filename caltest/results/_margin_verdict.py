@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from caltest.results._base import Result
 from caltest.results._decision import equate_pvalue
-from caltest.results._description import Description, percent
+from caltest.results._description import Description, counted, percent
 from caltest.results._finding import Number
 from caltest.results._verdict import Verdict
 
@@ -67,7 +67,7 @@ class MarginFinding(Result):
         return f"it is {self.size.shown}"
 
     def _describe(self) -> Description:
-        return Description(f"Error and margin ({self.n} observations)", [self.sentence])
+        return Description(f"Error and margin ({counted(self.n)})", [self.sentence])
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

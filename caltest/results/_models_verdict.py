@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from caltest.results._base import ConfidenceInterval, Result
-from caltest.results._decision import FEWEST_EXPECTED, DecisionWord, equate_pvalue, rejects, too_few
-from caltest.results._description import Description, Table, join, percent
+from caltest.results._decision import FEWEST_EXPECTED, DecisionWord, align_pvalue, equate_pvalue, rejects, too_few
+from caltest.results._description import Description, Table, join, percent, sized
 from caltest.results._finding import Number, Subject
 from caltest.results._verdict import Verdict
 
@@ -298,12 +298,8 @@ class ModelsVerdict(Verdict):
     @property
     def head(self) -> str:
         """What was compared, in one line."""
-        groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
-        folds = f" in {self.n_folds} folds" if self.n_folds else ""
-        return (
-            f"Calibration of {len(self.names)} models: {'the same ' if self.paired else ''}{self.n_samples:,} "
-            f"observations{groups}{folds}"
-        )
+        size, folds = sized(self.n_samples, self.n_groups), f" in {self.n_folds} folds" if self.n_folds else ""
+        return f"Calibration of {len(self.names)} models: {'the same ' if self.paired else ''}{size}{folds}"
 
     def tables(self) -> list[Table]:
         """Return the table of the models, and that of the pairs of named models."""
@@ -314,12 +310,12 @@ class ModelsVerdict(Verdict):
         if sizes:
             columns[f"typical error ({percent(1 - self.alpha)} interval)"] = [sizes[name] for name in self.calibration]
         columns["calibration"] = list(self.calibration.values())
-        columns["adjusted p"] = [in_column(self.p_of_calibration[name]) for name in self.calibration]
+        columns["adjusted p"] = [align_pvalue(self.p_of_calibration[name]) for name in self.calibration]
         pairs: Sequence[ModelDifference] = (*self.findings, *self.others)
         of_pairs = {"pair": [" and ".join(one.models) for one in pairs]}
         if not self.n_folds:
             of_pairs["errors differ by"] = [one.difference.shown if one.difference else "" for one in pairs]
-        of_pairs["adjusted p"] = [in_column(one.pvalue) for one in pairs]
+        of_pairs["adjusted p"] = [align_pvalue(one.pvalue) for one in pairs]
         of_pairs["better calibrated"] = [one.better or _OPEN[one.kind] for one in pairs]
         return [
             Table(tuple(part), [*zip(*part.values(), strict=True)], left=("calibration", "better calibrated"))
@@ -392,14 +388,3 @@ def _listed(numbers: Sequence[Number], digits: int = _DIGITS) -> str:
 def _some(names: Sequence[str]) -> str:
     """Return names as a list in a sentence; of many the first ones."""
     return join(names if len(names) <= 1 + _MOST else [*names[:_MOST], f"{len(names) - _MOST} others"])
-
-
-def in_column(pvalue: float) -> str:
-    """Return a p-value with the four decimals that those of a column have.
-
-    Examples
-    --------
-    >>> in_column(0.08855), in_column(1.0), in_column(3e-9)
-    ('0.0886', '1.0000', '< 0.0001')
-    """
-    return f"{pvalue:.4f}" if round(pvalue, 4) > 0 else "< 0.0001"

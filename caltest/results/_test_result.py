@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.results._component_result import ComponentResult, components_table, numbers_line
-from caltest.results._decision import Decision, cannot_decide, equate_pvalue, rejects
-from caltest.results._description import Description, Table, join, sized
+from caltest.results._decision import Decision, align_pvalue, cannot_decide, equate_pvalue, rejects, show_pvalue
+from caltest.results._description import Description, Table, counted, join, sized
 from caltest.results._finding import Finding
 from caltest.results._note import PAGE, Note
 from caltest.results._other_names import answer_attribute
@@ -328,14 +328,14 @@ class TestResult(Decision, ComponentResult):
     @property
     def _p(self) -> str:
         if self.fold_names:
-            return f"combined p = {self.pvalue:.4g}"
+            return equate_pvalue(self.pvalue, name="combined p")
         if self.method == "distribution-free":
-            return f"p is at most {self.pvalue:.4g}"
+            return f"p is at most {show_pvalue(self.pvalue)}"
         return equate_pvalue(self.pvalue, bound=self.method == "upper-bound")
 
     @property
     def _smallest(self) -> str:
-        draws = f"{self.n_resamples} draws"
+        draws = counted(self.n_resamples, "draw")
         if self.fold_names:
             few = self.n_resamples and self.pvalue * (self.n_resamples + 1) <= len(self.folds) + 0.5
             return f", the smallest possible with {draws} in each of {len(self.folds)} folds" if few else ""
@@ -394,10 +394,10 @@ class TestResult(Decision, ComponentResult):
         rows = [
             (
                 name,
-                f"{fold.n_samples}",
+                f"{fold.n_samples:,}",
                 *size_in_fold(fold),
-                f"{fold.pvalue:.4g}",
-                f"{adjusted:.4g}",
+                align_pvalue(fold.pvalue),
+                align_pvalue(adjusted),
                 short_direction(fold.direction if rejects(adjusted, self.alpha) else None),
             )
             for name, fold, adjusted in zip(self.fold_names, self.folds, self.pvalue_adjusted, strict=True)

@@ -6,7 +6,6 @@ Sentences are made here from numbers and words, so that no text is ever cut apar
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -308,7 +307,7 @@ class Verdict(Result):
 
     def _mend(self) -> str:
         """Say what to do with predictions that are wrong."""
-        found, path = self.impossible, self.subject.path if self.subject else ""
+        found, about = self.impossible, self.subject or Subject()
         if found is not None and not rejects(found.pvalue, self.alpha):
             which, other = " or ".join([*["0 %"] * bool(found.n_zero), *["100 %"] * bool(found.n_one)]), ""
             if found.n_zero and not math.isnan(found.smallest):
@@ -327,17 +326,19 @@ class Verdict(Result):
             first = f"{first} Check first that the right event is named, and that its column of predictions is."
         if self._by_hand:
             return f"{first} Recalibrate them, and find out on held-out observations what is left."
-        how = f"`caltest repair {path} -o repaired.csv`" if path else "`caltest.recalibration_study(y_true, y_prob)`"
+        how = "`caltest.recalibration_study(y_true, y_prob)`"
+        if about.path:
+            how = about.command("repair", "-o repaired.csv")
         return f"{first} {how} recalibrates them and shows on held-out folds what is left."
 
     def _collect(self) -> str:
         """Say how many observations to collect where nothing can be decided."""
         if not rejects(self.smallest_possible_pvalue, self.alpha):
-            path = self.subject.path if self.subject else ""
-            path = re.sub(r" --groups ('[^']*'|\S+)", "", path)  # each group would have too few again
-            how = f"`caltest subgroups {path} --by COLUMN`" if path else "`caltest.subgroup_tests`"
             if self._by_hand:
                 return "Collect data from more groups. To compare groups, test each by itself."
+            about, how = self.subject or Subject(), "`caltest.subgroup_tests`"
+            if about.path:  # with the groups each of them would have too few again
+                how = about.command("subgroups", "--by COLUMN", without=["--groups"])
             return f"Collect data from more groups. To compare groups: {how} tests each by itself."
         number = round_up(self.n_samples * FEWEST_TO_MEND / max(self.n_expected, 1e-9))
         size = f"{number:,} observations ({FEWEST_TO_MEND} {self._rarer})"
@@ -363,9 +364,8 @@ class Verdict(Result):
     def head(self) -> str:
         """What was tested, in one line."""
         about = self.subject or Subject()
-        size = f"{self.n_samples:,} observation{'' if self.n_samples == 1 else 's'}"
-        groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
-        groups += f" {'and' if groups else 'in'} {self.n_folds} folds" if self.n_folds else ""
+        size = sized(self.n_samples, self.n_groups)
+        size += f" {'in' if self.n_groups is None else 'and'} {self.n_folds} folds" if self.n_folds else ""
         outcomes = f", {self.n_outcomes} classes"
         share = self._share
         if self.n_outcomes == 2 and math.isfinite(share):
@@ -373,7 +373,7 @@ class Verdict(Result):
             name = f'event "{about.event}"' if about.event else about.outcome
             outcomes = f", {name} ({events}{as_percent(share)})"
         by = f', predicted by "{about.column}"' if about.column else ""
-        return f"{f'{about.source}: ' if about.source else ''}{size}{groups}{outcomes}{by}"
+        return f"{f'{about.source}: ' if about.source else ''}{size}{outcomes}{by}"
 
     @property
     def in_brackets(self) -> str:

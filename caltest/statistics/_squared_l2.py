@@ -272,7 +272,7 @@ class TCal(Combination):
         """Return every scale ``(n_scales, ...)``: one pass over the observations, then pairs of cells are merged."""
         if self != self.for_sample(sample):  # it would need memory for 2 ** n_scales cells
             refuse(
-                f"`n_scales` is too large for {sample.n_samples} observations, got {self.n_scales}; "
+                f"`n_scales` is too large for {sample.n_samples:,} observations, got {self.n_scales}; "
                 "call `for_sample` first."
             )
         if sample.weight is not None:

@@ -190,7 +190,7 @@ class SquaredL2Inversion:
         """How an interval is found, in words."""
         if self.by_signs:
             of = "groups" if self.segments.grouped else "observations"
-            return f"inversion of Monte Carlo tests, each with {self.n_draws} draws of random signs of {of}"
+            return f"inversion of Monte Carlo tests, each with {self.n_draws:,} draws of random signs of {of}"
         drawn = self.segments.grouped and self.n_draws > 0
         groups = ", with shocks that groups share, and random signs of groups" if drawn else ""
         return f"inversion of Monte Carlo tests, each with {self.n_draws} simulated data sets{groups}"

@@ -104,3 +104,11 @@ def test_bad_input_is_one_line(risks, run):
         assert err.startswith(message) or err.removeprefix(f"caltest: error: {path.parent}/").startswith(
             message.removeprefix("caltest: error: ")
         ), err
+
+
+def test_an_error_that_no_probability_can_have_is_refused(tmp_path, run):
+    path = tmp_path / "p.csv"
+    path.write_text("p\n" + "\n".join(["0.2", "0.3", "0.6"] * 10))
+    code, out, err = run("plan", path, "--points", "500")
+    assert (code, out) == (2, "")
+    assert "--points must be below 100, the largest error of a probability, got 500." in err

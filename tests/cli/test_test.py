@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 
 import caltest as ct
 from caltest.cli import main
+from caltest.cli._main import _parser
 from tests.cli.conftest import FAST
 
 
@@ -228,13 +230,13 @@ def test_bundled_predictions_are_the_default(run):
     assert max(map(len, out.splitlines())) <= 80
     data, title, verdict, numbers, _, *tables = out.split("\n\n")
     assert data == (
-        "Data: bundled CIFAR-10 predictions of a VGG-16 network, 10000 observations.\n"
+        "Data: bundled CIFAR-10 predictions of a VGG-16 network, 10,000 observations.\n"
         "Label column: labels. Probability columns: probs.\n"
         "Labels and their probability columns: 0 -> probs[0], 1 -> probs[1], 2 ->\n"
         "probs[2], 3 -> probs[3], 4 -> probs[4], 5 -> probs[5], 6 -> probs[6], 7 ->\n"
         "probs[7], 8 -> probs[8], 9 -> probs[9]."
     )
-    assert title == "Calibration table (Omnibus, 12 lenses, 10000 observations)"
+    assert title == "Calibration table (Omnibus, 12 lenses, 10,000 observations)"
     assert " ".join(verdict.split()).startswith(
         "The model is over-confident: its confidence is 97.6 % on average, 93.6 % of its predictions are right."
     )
@@ -245,7 +247,7 @@ def test_bundled_predictions_are_the_default(run):
     head = re.split(" {2,}", lenses.splitlines()[0].strip())
     assert head == ["lens", "l2 error (95 % interval)", "p-value", "p (Holm)", "direction"]
     for lens in ("whole prediction", "confidence", *(f"class {k}" for k in range(10))):
-        numbers = r".* 0\.\d{4} \(0\.\d{4} to 0\.\d{4}\) +0\.001 +0\.012  (over|too|wrong)"
+        numbers = r".* 0\.\d{4} \(0\.\d{4} to 0\.\d{4}\) +0\.0010 +0\.0120  (over|too|wrong)"
         assert re.search(rf"^ {lens}{numbers}", lenses, flags=re.MULTILINE), lens
     assert [line.split()[0] for line in statistics.splitlines()] == [
         *("statistic", "ECE()", "OverConfidence()", "UnderConfidence()", "ClasswiseKS()", "ConfidenceECE()")
@@ -541,3 +543,45 @@ def test_advised_commands_read_the_file_as_this_one_did(tmp_path, capsys):
         assert f"`caltest {advised} '{file}' --classes yes --groups patient -o {out}`" in said
     assert main([*command, "site"]) == 0
     assert f"`caltest subgroups '{file}' --classes yes --by COLUMN`" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["--no-header", "--alpha", "0.1"],
+        ["--no-header", "--lens", "Confidence()", "--statistic", "KS()", "--alpha", "0.2"],
+        ["--no-header", "--groups", "2", "--weights", "3"],
+    ],
+)
+def test_a_command_that_is_advised_asks_in_the_same_way(tmp_path, run, asked):
+    """The level, the lens and the statistic were lost on the way to the command that was to be copied."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.2, 0.8, 300)
+    label = (rng.random(300) < p**4).astype(int)
+    path = tmp_path / "two words.csv"
+    pd.DataFrame({"y": label, "p": p, "g": np.arange(300) // 3, "w": 1 + np.arange(300) % 2}).to_csv(
+        path, index=False, header=False
+    )
+    asked = [*asked, "--prob", "1", "--label", "0"]
+    code, out, err = run("test", path, *asked, *FAST)
+    assert code == 0, err
+    commands = [shlex.split(one) for one in re.findall("`(caltest [^`]*)`", out)]
+    assert [one[1] for one in commands] == ["repair", "report"]
+    given = _parser().parse_args(["test", str(path), *asked])
+    for command in commands:
+        kept = vars(_parser().parse_args(command[1:]))
+        assert (kept["file"] if "file" in kept else kept["files"][0]) == path
+        for name in ("alpha", "header", "groups", "sample_weight", "lens", "statistic"):
+            assert name not in kept or str(kept[name]) == str(getattr(given, name)), (command, name)
+        assert (kept["label"], kept["prob"]) == ("0", ["1"])
+    assert 'event "column 0 = 1"' in " ".join(out.split()) or "Confidence()" in asked
+
+
+def test_predictions_near_the_smallest_number_have_no_endless_ratio(tmp_path, run):
+    """The interval was "below no limit"."""
+    path = tmp_path / "tiny.csv"
+    pd.DataFrame({"y": [0, 1] * 20, "p": [5e-324] * 40}).to_csv(path, index=False)
+    code, out, err = run("test", path, *FAST)
+    assert code == 0, err
+    assert "no limit" not in out
+    assert "too low: 0 % predicted, 50.0 % observed" in " ".join(out.split())

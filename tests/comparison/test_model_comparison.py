@@ -202,11 +202,11 @@ What to do: Do not use these predictions as they are.
 held-out folds what is left.
 
  statistic            value  under calibration (5 % to 95 %)  p-value
- ECE()              0.04799     0.04638 (0.03929 to 0.05479)    0.335
- OverConfidence()    -212.2         0.6562 (-46.77 to 43.97)        1
- UnderConfidence()    212.2        -0.6562 (-43.97 to 46.77)    0.005
- ClasswiseKS()         2.49           2.114 (1.454 to 2.965)    0.215
- ConfidenceECE()    0.08659     0.02498 (0.01654 to 0.03456)    0.005
+ ECE()              0.04799     0.04638 (0.03929 to 0.05479)   0.3350
+ OverConfidence()    -212.2         0.6562 (-46.77 to 43.97)   1.0000
+ UnderConfidence()    212.2        -0.6562 (-43.97 to 46.77)   0.0050
+ ClasswiseKS()         2.49           2.114 (1.454 to 2.965)   0.2150
+ ConfidenceECE()    0.08659     0.02498 (0.01654 to 0.03456)   0.0050
 
   Hypothesis: labels follow the predicted probabilities, P(Y = . | g(X)) = g(X),
     behind the lens.

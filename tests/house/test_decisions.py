@@ -222,3 +222,22 @@ def test_decisions_at_a_level_are_made_in_one_place():
     unknown = [text for key, text in found.items() if key not in NO_DECISIONS]
     assert unknown == [], "call `rejects` of caltest/results/_decision.py"
     assert [key for key in NO_DECISIONS if key not in found] == []
+
+
+def test_pvalues_and_counts_are_written_in_one_way():
+    """Columns of p-values had mixed decimals, and 20000 stood beside 20,000.
+
+    `show_pvalue`, `align_pvalue` and "{pvalue:p}" of a table write p-values; counts have their thousands separated.
+    """
+    own_decimals = re.compile(r"\{[^{}]*p_?value[^{}]*:\.\d+[efg]\}")
+    without_mark = re.compile(r"\{[^{}:!]*\} (weighted )?(observations|draws)\b")
+    sources = {file: file.read_text() for file in FILES if file.name != "_decision.py"}
+    constants = re.compile(r"\{_?[A-Z_]+\}|\{'the same'")  # small ones, and words
+    found = [
+        f"{file.name}: {hit[0]}"
+        for file, text in sources.items()
+        for rule in (own_decimals, without_mark)
+        for hit in rule.finditer(text)
+        if not constants.match(hit[0]) and "{result.pvalue" not in hit[0]  # an example
+    ]
+    assert not found

@@ -163,11 +163,11 @@ What to do: Do not use these predictions as they are.
 held-out folds what is left.
 
  statistic           value  under calibration (5 % to 95 %)  p-value
- ECE()              0.1672      0.0462 (0.02687 to 0.06802)    0.001
- OverConfidence()    123.4        -0.5876 (-17.19 to 17.45)    0.001
- UnderConfidence()  -123.4         0.5876 (-17.45 to 17.19)        1
- ClasswiseKS()       3.407          1.597 (0.8943 to 2.586)    0.003
- ConfidenceECE()    0.1595       0.05685 (0.0348 to 0.0831)    0.001
+ ECE()              0.1672      0.0462 (0.02687 to 0.06802)   0.0010
+ OverConfidence()    123.4        -0.5876 (-17.19 to 17.45)   0.0010
+ UnderConfidence()  -123.4         0.5876 (-17.45 to 17.19)   1.0000
+ ClasswiseKS()       3.407          1.597 (0.8943 to 2.586)   0.0030
+ ConfidenceECE()    0.1595       0.05685 (0.0348 to 0.0831)   0.0010
 
   Hypothesis: labels follow the predicted probabilities, P(Y = . | g(X)) = g(X),
     behind the lens.
@@ -199,11 +199,11 @@ What to do: These data are too few to approve the predictions. To find errors of
 5 percentage points, collect about 720 observations.
 
  statistic            value  under calibration (5 % to 95 %)  p-value
- ECE()               0.0329     0.05004 (0.03004 to 0.07379)    0.909
- OverConfidence()    -9.517          0.1206 (-15.44 to 17.8)    0.821
- UnderConfidence()    9.517         -0.1206 (-17.8 to 15.44)     0.18
- ClasswiseKS()        1.249          1.605 (0.8965 to 2.587)    0.728
- ConfidenceECE()    0.05648      0.05914 (0.0365 to 0.08463)    0.535
+ ECE()               0.0329     0.05004 (0.03004 to 0.07379)   0.9090
+ OverConfidence()    -9.517          0.1206 (-15.44 to 17.8)   0.8210
+ UnderConfidence()    9.517         -0.1206 (-17.8 to 15.44)   0.1800
+ ClasswiseKS()        1.249          1.605 (0.8965 to 2.587)   0.7280
+ ConfidenceECE()    0.05648      0.05914 (0.0365 to 0.08463)   0.5350
 
   Hypothesis: labels follow the predicted probabilities, P(Y = . | g(X)) = g(X),
     behind the lens.

@@ -141,16 +141,16 @@ What to do: These data are too few to approve the predictions. To find errors of
 5 percentage points, collect about 1,600 observations.
 
  whole prediction      value  calibrated  p-value  p (Holm)
- ECE()               0.09598     0.06763     0.11      0.88
- SCE()                0.0882     0.08088    0.215         1
- SKCE()            -0.001208  -0.0002027      0.9         1
- Spiegelhalter()      0.9697      0.7303    0.265         1
+ ECE()               0.09598     0.06763   0.1100    0.8800
+ SCE()                0.0882     0.08088   0.2150    1.0000
+ SKCE()            -0.001208  -0.0002027   0.9000    1.0000
+ Spiegelhalter()      0.9697      0.7303   0.2650    1.0000
 
  confidence                       value  calibrated  p-value  p (Holm)
- ECE(partition=EqualWidth(15))  0.06781     0.07533      0.6         1
- KS()                           0.03542     0.04049     0.57         1
- Kuiper()                       0.03716     0.05023     0.79         1
- TCal(n_scales=7)                 1.187      0.8262     0.23         1
+ ECE(partition=EqualWidth(15))  0.06781     0.07533   0.6000    1.0000
+ KS()                           0.03542     0.04049   0.5700    1.0000
+ Kuiper()                       0.03716     0.05023   0.7900    1.0000
+ TCal(n_scales=7)                 1.187      0.8262   0.2300    1.0000
 
   Column calibrated: average value if the model is calibrated.
   Null distribution: 199 Monte Carlo draws of the labels, predictions fixed

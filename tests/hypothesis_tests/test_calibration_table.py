@@ -250,18 +250,18 @@ What to do: Do not use these predictions as they are.
 held-out folds what is left.
 
  lens               l2 error (95 % interval)  p-value  p (Holm)  direction
- whole prediction  0.0896 (0.0000 to 0.1604)    0.001     0.005  over
- confidence        0.0755 (0.0087 to 0.1308)    0.001     0.005  over
- class 0           0.0728 (0.0155 to 0.1249)    0.001     0.005  too extreme
- class 1           0.0259 (0.0000 to 0.0883)    0.001     0.005  too extreme
- class 2           0.0575 (0.0000 to 0.1120)    0.002     0.005  too extreme
+ whole prediction  0.0896 (0.0000 to 0.1604)   0.0010    0.0050  over
+ confidence        0.0755 (0.0087 to 0.1308)   0.0010    0.0050  over
+ class 0           0.0728 (0.0155 to 0.1249)   0.0010    0.0050  too extreme
+ class 1           0.0259 (0.0000 to 0.0883)   0.0010    0.0050  too extreme
+ class 2           0.0575 (0.0000 to 0.1120)   0.0020    0.0050  too extreme
 
  statistic            value  under calibration (5 % to 95 %)  p-value
- ECE()               0.1031      0.0621 (0.04192 to 0.08452)    0.004
- OverConfidence()     75.09        -0.5724 (-20.02 to 19.99)    0.001
- UnderConfidence()   -75.09         0.5724 (-19.99 to 20.02)        1
- ClasswiseKS()        3.278          1.591 (0.9025 to 2.496)    0.006
- ConfidenceECE()    0.08426      0.0528 (0.03352 to 0.07522)    0.015
+ ECE()               0.1031      0.0621 (0.04192 to 0.08452)   0.0040
+ OverConfidence()     75.09        -0.5724 (-20.02 to 19.99)   0.0010
+ UnderConfidence()   -75.09         0.5724 (-19.99 to 20.02)   1.0000
+ ClasswiseKS()        3.278          1.591 (0.9025 to 2.496)   0.0060
+ ConfidenceECE()    0.08426      0.0528 (0.03352 to 0.07522)   0.0150
 
   Each p-value combines ECE, OverConfidence, UnderConfidence, ClasswiseKS and
     ConfidenceECE, that of two outcomes also CoxScore; the second table shows
@@ -381,7 +381,7 @@ def test_a_thousand_classes_are_left_out_where_draws_are_too_few(thousand_classe
     assert [test.lens for test in table] == [ct.Canonical(), ct.Confidence()]
     assert codes(table.notes) == ["C206"]
     assert str(table.notes[0]) == str(told[0].message)
-    for part in ("The 1000 classes are not tested one by one: with 39 draws none of 1002 tests", "take 20040 draws"):
+    for part in ("The 1,000 classes are not tested one by one: with 39 draws none of 1,002 tests", "take 20,040 draws"):
         assert part in table.notes[0].text
     assert "whole prediction covers all classes jointly" in table.notes[0].text
     with pytest.warns(CalibrationWarning) as told:
@@ -423,7 +423,7 @@ def test_draws_are_enough_for_the_lenses_of_large_data(problem, monkeypatch):
     assert "draws or more for each test" in str(table) or "of at most 999" in str(table)
     many = ct.calibration_table(*problem, statistic=ct.KS(), lenses=lenses * 20, rng=0)
     assert not codes(many.notes)
-    assert "of at most 1200" in str(many)
+    assert "of at most 1,200" in str(many)
 
 
 @pytest.mark.slow

@@ -240,3 +240,16 @@ def test_no_interval_contradicts_the_sentence():
 @pytest.mark.parametrize("alpha", [0.05, 0.2])
 def test_no_interval_contradicts_the_sentence_in_many_data_sets(alpha):
     check_sentences_and_intervals(400, alpha)
+
+
+def test_of_equal_predictions_the_average_is_named():
+    """ "These data do not show what" was said where nothing but the average can be wrong."""
+    y_true, y_prob = [1] * 19 + [0] * 21, [0.3] * 40
+    found = calibration_test(y_true, y_prob, n_resamples=999, rng=0)
+    assert 0.02 < found.pvalue < 0.05
+    (finding,) = found.findings
+    assert (finding.kind, finding.confidence_level) == ("too low", 0.95)
+    assert 0.025 < finding.pvalue < 0.05  # twice that is above the level
+    assert finding.interval.low > 1
+    assert "too low: 30.0 % predicted, 47.5 % observed (observed/expected 1.58, 95 % interval" in found.conclusion
+    assert calibration_test([1] * 12 + [0] * 28, y_prob, n_resamples=99, rng=0).findings == ()

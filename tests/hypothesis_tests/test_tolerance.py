@@ -169,8 +169,8 @@ Standardised miscalibration: at least 0.2236 (95 % confidence).
 What to do: Do not use these predictions as they are: recalibrate them and test
 new data.
 
- statistic         value  at the margin (5 % to 95 %)    p-value
- HosmerLemeshow()  79.75        12.25 (4.89 to 22.22)  9.746e-11
+ statistic         value  at the margin (5 % to 95 %)  p-value
+ HosmerLemeshow()  79.75        12.25 (4.89 to 22.22)  9.7e-11
 
   Hypothesis: the standardised miscalibration within groups is at most 0.05.
   Null distribution: limit for large samples, predictions fixed (not exact in

@@ -22,7 +22,7 @@ from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.engine._pvalues import rank_pvalues
 from caltest.resampling.engine._stopping import number_of_draws
 from caltest.results import Note, Result
-from caltest.results._decision import rejects
+from caltest.results._decision import equate_pvalue, rejects
 from caltest.results._description import Description, counted, percent
 from caltest.results._judged import Judged
 from caltest.results._note import PAGE
@@ -266,7 +266,7 @@ class CalibrationBand(Judged, Result):
     @property
     def conclusion(self) -> str:
         """The decision in words."""
-        p = f"p = {self.pvalue:.4g}"
+        p = equate_pvalue(self.pvalue)
         if self.contains_diagonal:
             return f"Calibration is not rejected ({p}). This does not prove that the model is calibrated."
         regions = self.rejected_regions
@@ -275,7 +275,9 @@ class CalibrationBand(Judged, Result):
 
     def _describe(self) -> Description:
         level = percent(self.confidence_level)
-        groups = "" if self.digits is None else f" in {self.n_groups} groups (equal to {self.digits} decimals)"
+        groups = (
+            "" if self.digits is None else f" in {counted(self.n_groups, 'group')} (equal to {self.digits} decimals)"
+        )
         return Description(
             f"Calibration band ({self.lens_name}, {counted(self.n_samples)})",
             [
@@ -286,8 +288,8 @@ class CalibrationBand(Judged, Result):
             remarks=[
                 f"Confidence band: {level} for all {len(self.score)} distinct predictions{groups} at once (valid at "
                 "every sample size).",
-                f"Test: the smallest tail probability of blocks of neighbouring predictions, {self.n_resamples} Monte "
-                "Carlo draws of the labels, predictions fixed (valid at every sample size).",
+                f"Test: the smallest tail probability of blocks of neighbouring predictions, {self.n_resamples:,} "
+                "Monte Carlo draws of the labels, predictions fixed (valid at every sample size).",
                 "Valid if the calibration function does not decrease with the prediction, observations are independent "
                 f"and no label was used to make the predictions. [C101: {PAGE}]",
             ],

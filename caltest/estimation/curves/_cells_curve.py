@@ -224,7 +224,7 @@ class CellsCurve(ErrorCurve):
             self._sentences,
             [self._table(last, "cells")],
             [
-                f"Noise floor: {self.n_resamples} Monte Carlo draws of the labels, predictions fixed.",
+                f"Noise floor: {self.n_resamples:,} Monte Carlo draws of the labels, predictions fixed.",
                 "A binned error depends on the number of cells by its bias: with few, deviations cancel within a cell; "
                 "with many, the noise floor rises. Do not choose the number by the result.",
             ],

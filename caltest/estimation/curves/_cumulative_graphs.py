@@ -29,7 +29,7 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import Answer, run
 from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import Result
-from caltest.results._decision import equate_pvalue, rejects, show_pvalue
+from caltest.results._decision import align_pvalue, equate_pvalue, rejects
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._judged import Judged
 from caltest.results._naming import describe
@@ -271,7 +271,7 @@ class CumulativeGraphs(Result):
                 model.name or "the model",
                 f"{model.statistic:.4g}",
                 f"{model.critical_value:.4g}",
-                show_pvalue(model.pvalue),
+                align_pvalue(model.pvalue),
             )
             for model in self.models
         ]

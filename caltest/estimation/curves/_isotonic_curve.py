@@ -128,8 +128,8 @@ class IsotonicCurve(Result):
         ]
         rounded = "" if self.digits is None else f", predictions grouped to {self.digits} decimals"
         kinds = {
-            "consistency": f"Consistency band, {level} at each prediction: {self.n_resamples} Monte Carlo draws of the "
-            "labels, predictions fixed. If the model is calibrated, the curve lies in it.",
+            "consistency": f"Consistency band, {level} at each prediction: {self.n_resamples:,} Monte Carlo draws of "
+            "the labels, predictions fixed. If the model is calibrated, the curve lies in it.",
             "confidence": f"Confidence band, {level} for all predictions at once{rounded}: it contains the calibration "
             "function, if that does not decrease (valid at every sample size).",
         }

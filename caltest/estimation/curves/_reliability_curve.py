@@ -242,7 +242,7 @@ class ReliabilityCurve(Result):
         rows = [
             (
                 f"{cell.lower:.{digits}f} to {cell.upper:.{digits}f}",
-                f"{cell.count}",
+                f"{cell.count:,}",
                 f"{cell.predicted:.{digits}f}",
                 f"{cell.observed:.4f}",
                 f"{cell.bar_lower:.4f} to {cell.bar_upper:.4f}",

@@ -153,7 +153,7 @@ class SmoothReliabilityCurve(Result):
             remarks=[
                 f"Curve: {len(self.point)} points from {self.point[0]:.4f} to {self.point[-1]:.4f}, "
                 f"{describe(self.test_statistic)}, bandwidth {self.bandwidth:.4g}; smoothed are {smoothed}.",
-                f"Band under calibration, {kind}: {self.n_resamples} Monte Carlo draws of the labels, predictions "
+                f"Band under calibration, {kind}: {self.n_resamples:,} Monte Carlo draws of the labels, predictions "
                 "fixed.",
                 "Confidence band, point by point: Clopper-Pearson intervals for the effective number of observations "
                 "near each point. It contains the equally smoothed calibration function.",

@@ -122,7 +122,7 @@ class TemperatureCurve(ErrorCurve):
             [self._table(self.best, "best temperature")],
             [
                 f"The negative log-likelihood is smallest at temperature {likely}.",
-                f"Noise floor: {self.n_resamples} Monte Carlo draws of the labels from the tempered predictions.",
+                f"Noise floor: {self.n_resamples:,} Monte Carlo draws of the labels from the tempered predictions.",
                 "The temperature is chosen and the minimum is found with the same labels, so that the minimum is too "
                 "small. Choose it on other data. Errors of models with different noise floors cannot be compared.",
             ],

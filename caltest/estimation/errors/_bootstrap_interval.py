@@ -120,7 +120,7 @@ class BootstrapInterval(Result):
             remarks.append(f"{shifts}, so it need not contain the estimate.")
         if self.n_resamples:
             units = "the observations" if self.n_groups is None else "whole groups"
-            remarks.append(f"Bootstrap distribution: {self.n_resamples} samples of {units} with replacement.")
+            remarks.append(f"Bootstrap distribution: {self.n_resamples:,} samples of {units} with replacement.")
         name = type(self.test_statistic).__name__
         size = sized(self.n_samples, self.n_groups, weighted=self.weighted)
         return Description(

@@ -12,7 +12,7 @@ from caltest.resampling import correct_pvalues
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.resampling.distributions._poisson_binomial import SMALLEST_EXACT, PoissonBinomial, count_bound
 from caltest.results import Result
-from caltest.results._decision import rejects, show_pvalue
+from caltest.results._decision import align_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, counted, join, percent
 from caltest.results._naming import describe
 
@@ -139,11 +139,11 @@ class CellTests(Result):
         rows = [
             (
                 f"{cell.lower:.4f} to {cell.upper:.4f}",
-                f"{cell.count}",
+                f"{cell.count:,}",
                 f"{cell.expected:.4f}",
                 f"{cell.observed:.4f}",
-                show_pvalue(cell.pvalue, bound=cell.pvalue <= SMALLEST_EXACT),
-                show_pvalue(cell.pvalue_adjusted, bound=cell.pvalue <= SMALLEST_EXACT),
+                align_pvalue(cell.pvalue, bound=cell.pvalue <= SMALLEST_EXACT),
+                align_pvalue(cell.pvalue_adjusted, bound=cell.pvalue <= SMALLEST_EXACT),
                 "*" if cell.rejected else "undecidable" if cell.undecidable else "",
             )
             for cell in self.to_frame().itertuples()

@@ -343,8 +343,8 @@ def _target_text(sample: Sample, partition: Any) -> str:
     share = "observations" if sample.weight is None else "weight"
     return (
         f"the sum over the cells (bins) of {describe(partition)} of (share of the {share}) x |{mean}|^2, for these "
-        f"{sample.n_samples} observations, and its root. Deviations of opposite sign within a cell cancel and are not "
-        "detected"
+        f"{sample.n_samples:,} observations, and its root. Deviations of opposite sign within a cell cancel and are "
+        "not detected"
     )
 
 

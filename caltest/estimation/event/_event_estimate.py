@@ -80,6 +80,8 @@ class EventEstimate(Judged, Result):
         of_groups = "" if self.n_groups is None else "groups of "
         return [
             "Interval and p-value are computed without Monte Carlo draws.",
+            f"A test of calibration prints the interval with {percent(1 - self.alpha / 2)} confidence, so that average "
+            f"and slope lie in theirs with {percent(self.confidence_level)} together.",
             f"Valid if {of_groups}{sound.text} [{sound.code}: {PAGE}]",
         ]
 

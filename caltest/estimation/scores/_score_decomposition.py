@@ -209,7 +209,7 @@ def score_decomposition(
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> print(caltest.score_decomposition(y_true, y_prob))
-    Decomposition of the Brier score (confidence, 10000 observations)
+    Decomposition of the Brier score (confidence, 10,000 observations)
     The mean Brier score is 0.04982. Isotonic recalibration would lower it by 14 %.
     <BLANKLINE>
      term               value  meaning

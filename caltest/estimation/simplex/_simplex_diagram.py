@@ -28,7 +28,7 @@ from caltest.resampling import Consistency, correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import Note, Result
-from caltest.results._decision import rejects, show_pvalue
+from caltest.results._decision import align_pvalue, rejects
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
@@ -176,9 +176,9 @@ class SimplexDiagram(Result):
             (
                 " ".join(f"{value:.2f}" for value in self.predicted[i]),
                 " ".join(f"{value:.2f}" for value in self.observed[i]),
-                f"{self.count[i]}",
-                show_pvalue(self.pvalue[i]),
-                show_pvalue(self.pvalue_adjusted[i]),
+                f"{self.count[i]:,}",
+                align_pvalue(self.pvalue[i]),
+                align_pvalue(self.pvalue_adjusted[i]),
                 "*" if self.rejected[i] else "",
             )
             for i in order
@@ -399,9 +399,9 @@ def _few_draws_notes(
     return [
         Note(
             "C205",
-            f"With {n_resamples} draws and {drawn} cells tested by draws their adjusted p-values cannot be below "
+            f"With {n_resamples:,} draws and {drawn} cells tested by draws their adjusted p-values cannot be below "
             f"{smallest:.2g}, so none of these cells can be rejected at the {percent(alpha)} level. Take "
-            f"{int(np.ceil(kept.sum() / alpha))} draws or more.",
+            f"{int(np.ceil(kept.sum() / alpha)):,} draws or more.",
         )
     ]
 

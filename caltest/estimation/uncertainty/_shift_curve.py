@@ -100,12 +100,12 @@ class ShiftCurve(UncertaintyCurve):
             rows.append((model or "the model", WORDS[name], *(f"{self.mean[end]:.4g}" for end in ends), f"{area:.4g}"))
         home, foreign = (f"mean at {percent(self.share[end])}" for end in self.entries(*self.curves[0])[[0, -1]])
         return Description(
-            f"Shift curve ({counted(self.n_home)} at home, {self.n_foreign} foreign)",
+            f"Shift curve ({counted(self.n_home)} at home, {self.n_foreign:,} foreign)",
             self._sentences,
             [Table(("model", "uncertainty", home, foreign, "AUROC"), rows, left=("uncertainty",))],
             [
-                f"Means are those of the data; the range and the share detected are those of {self.n_resamples} batches"
-                " drawn with replacement.",
+                f"Means are those of the data; the range and the share detected are those of {self.n_resamples:,} "
+                "batches drawn with replacement.",
                 f"AUROC: probability that a foreign prediction has the {' or the '.join(MOST.values())} of two.",
                 "It holds for foreign data like these; other foreign data may be predicted with confidence.",
             ],

@@ -12,6 +12,7 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.resampling.engine._options import NullTestOptions
 from caltest.results import TestResult
+from caltest.results._decision import align_pvalue
 from caltest.results._description import Table
 from caltest.statistics import Bridge
 
@@ -86,5 +87,5 @@ def bridge_test(
 
 def _parts_table(result: TestResult) -> Table:
     found = result.derived
-    rows = [(part, f"{found[part]:.4g}", f"{found[f'{part}_pvalue']:.4g}") for part in ("mean", "shape")]
+    rows = [(part, f"{found[part]:.4g}", align_pvalue(found[f"{part}_pvalue"])) for part in ("mean", "shape")]
     return Table(("part", "value", "p-value (limit)"), rows)

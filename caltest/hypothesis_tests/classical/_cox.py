@@ -25,6 +25,7 @@ from caltest.resampling.engine._options import TestOptions, drawing_of
 from caltest.resampling.engine._pvalues import tail_pvalue
 from caltest.resampling.engine._run import Answer, run, settle
 from caltest.results import Note, TestResult
+from caltest.results._decision import align_pvalue
 from caltest.results._description import Table
 from caltest.results._naming import Specification
 from caltest.results._progress import reporting
@@ -235,13 +236,18 @@ def _estimates(result: TestResult) -> tuple[str, ...]:
 
 def _parts_table(result: TestResult, kind: str) -> Table:
     rows = [
-        ("a = 0 and b = 1", "", "", *_shown(result.statistic, result.pvalue)),
-        ("slope b (a free)", *_shown(result.slope, result.slope_error, result.slope_statistic, result.slope_pvalue)),
+        ("a = 0 and b = 1", "", "", *_shown(result.statistic), align_pvalue(result.pvalue)),
+        (
+            "slope b (a free)",
+            *_shown(result.slope, result.slope_error, result.slope_statistic),
+            align_pvalue(result.slope_pvalue),
+        ),
         ("intercept a (b free)", *_shown(result.intercept, result.intercept_error), "", ""),
         (
             "in the large: a (b = 1)",
             *_shown(result.in_the_large, result.in_the_large_error),
-            *_shown(result.in_the_large_statistic, result.in_the_large_pvalue),
+            *_shown(result.in_the_large_statistic),
+            align_pvalue(result.in_the_large_pvalue),
         ),
     ]
     return Table((f"{kind} test", "estimate", "std. error", "statistic", "p-value"), rows)

@@ -29,7 +29,7 @@ from caltest.resampling.engine._pvalues import tail_pvalue, tail_pvalues
 from caltest.resampling.engine._run import Answer
 from caltest.results import Note, TestResult
 from caltest.results._component_result import numbers_line
-from caltest.results._decision import show_pvalue
+from caltest.results._decision import align_pvalue
 from caltest.results._description import Table
 from caltest.results._progress import reporting
 from caltest.statistics._similarity import Similarity, is_bounded_by_one
@@ -147,7 +147,7 @@ def skce_test(
 def _without_range(result: TestResult) -> Table:
     """Return the table of a statistic whose null distribution is not known."""
     p = "upper bound of p" if result.method == "distribution-free" else "p-value"
-    row = (str(result.test_statistic), f"{result.statistic:.4g}", show_pvalue(result.pvalue))
+    row = (str(result.test_statistic), f"{result.statistic:.4g}", align_pvalue(result.pvalue))
     return Table(("statistic", "value", p), [row])
 
 
@@ -183,7 +183,7 @@ def _without_simulated_labels(
         return value, limit, Tail(float(norm.sf(z)), math.nan, said), {"z": z}
     if statistic.estimator == "unbiased":
         value, values = _bootstrap(statistic.similarity(sample), sample, n_resamples, rng)
-        said = f"{n_resamples} bootstrap samples of the degenerate U-statistic (not exact in small samples)"
+        said = f"{n_resamples:,} bootstrap samples of the degenerate U-statistic (not exact in small samples)"
         pvalue = float(tail_pvalues(np.append(value, values))[0])
         return value, MonteCarloDistribution(values), Tail(pvalue, math.nan, said), {}
     msg = '`method` must be "monte-carlo" or "distribution-free" for the biased estimator, got "asymptotic".'

@@ -87,7 +87,7 @@ def _values(name: str, values: Any) -> tuple[list[str], NDArray[np.int64]]:
     counts = values.value_counts()
     if len(counts) > max(MOST_LEVELS, len(values) / 2):
         refuse(
-            f"the column {name!r} has {len(counts)} different values in {len(values)} observations, so that it names "
+            f"the column {name!r} has {len(counts)} different values in {len(values):,} observations, so that it names "
             "observations, not subgroups."
         )
     kept = list(counts.index if len(counts) <= MOST_LEVELS else counts.index[: MOST_LEVELS - 1])

@@ -24,7 +24,7 @@ from caltest.predictions.files._formats import read_arrays, read_table
 from caltest.predictions.files._source import Source, find_source
 from caltest.predictions.files._table import Table, shortened
 from caltest.predictions.files._text import read_text
-from caltest.predictions.files._values import labels, normalised, probabilities, refuse_outside
+from caltest.predictions.files._values import labels, normalised, probabilities, refuse_outside, refuse_several_models
 from caltest.predictions.inputs._refusals import require
 from caltest.results._note import warn_user
 
@@ -348,6 +348,8 @@ def from_table(table: Table, asked: Asked) -> PredictionFile:
     y_true = labels(table, chosen)
     columns = tuple(prob) if prob else guess_prob(rest, chosen, y_true)
     values = probabilities(table, columns)
+    if not prob and len(columns) > 1:
+        refuse_several_models(table, columns, values)
     if len(columns) == 1 and values.shape[1] == 1:
         values = values[:, 0]
     aside = {name: frame[name].to_numpy() for name in asked.aside}

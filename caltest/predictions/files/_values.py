@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions.files._table import Table, is_number
+from caltest.predictions.files._table import Table, is_number, shortened
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import divided_by_sums
 from caltest.results._note import warn_user
@@ -171,6 +171,25 @@ def _of_objects(table: Table, name: str, cells: list[Any]) -> NDArray[Any]:
     if not whole:
         values[:] = texts
     return values
+
+
+def refuse_several_models(table: Table, columns: Sequence[str], prob: NDArray[Any]) -> None:
+    """Refuse guessed columns that are no probabilities of classes, such as the predictions of two models.
+
+    Raises
+    ------
+    ValueError
+        If most sums miss 1 by more than `MOST_NORMALISED`.
+    """
+    total = prob.sum(axis=1, dtype=np.float64)
+    off = np.flatnonzero(np.abs(total - 1) > MOST_NORMALISED)
+    if 2 * off.size > len(total):
+        where = table.place(int(off[0]))
+        table.refuse(
+            f"the columns {shortened(list(columns))} do not hold the probabilities of classes: {where} "
+            f"they sum to {total[off[0]]:.4g}, not to 1; name the probability columns with `prob`, one of them if each "
+            "is the prediction of another model"
+        )
 
 
 def normalised(name: str, prob: NDArray[Any], place: Callable[[int], str]) -> NDArray[Any]:

@@ -56,7 +56,7 @@ def refuse_too_many(number: Any, name: str) -> None:
     needed, there = _BYTES * int(number), _memory()
     if needed > there:
         refuse(
-            f"`{name}` = {number} draws need at least {_shown(needed)} of memory; this machine has {_shown(there)}. "
+            f"`{name}` = {number:,} draws need at least {_shown(needed)} of memory; this machine has {_shown(there)}. "
             "Take fewer: with B draws the smallest p-value is 1 / (B + 1), and 9,999 are enough for most uses."
         )
 

@@ -55,7 +55,7 @@ def validate_ids(ids: Any, n_samples: int, name: str, part: str) -> tuple[list[i
     values = _array(ids, name)
     refuse_if(values.ndim != 1, f"`{name}` must have shape (n_samples,), got {values.shape}.")
     if len(values) != n_samples:
-        refuse(f"`{name}` must have the {part} of each of the {n_samples} observations, got {len(values)}.")
+        refuse(f"`{name}` must have the {part} of each of the {n_samples:,} observations, got {len(values)}.")
     try:
         code, found = pd.factorize(values)
     except TypeError as error:  # not hashable

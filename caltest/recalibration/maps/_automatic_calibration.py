@@ -133,7 +133,7 @@ class AutomaticCalibration(AnswersOtherNames, Recalibrator):
         if len(np.unique(fold[fold >= 0])) < 2:
             refuse(
                 "`y` must hold several labels of some class, so that a method can be chosen by held-out observations, "
-                f"got {len(outcome)} observations. Use TemperatureScaling."
+                f"got {len(outcome):,} observations. Use TemperatureScaling."
             )
         tried = {
             name: _held_out(method, values, outcome, weight, fold)

@@ -74,7 +74,7 @@ class LinearScaling(Recalibrator):
         if ridges[-1] == 0 and n_samples < layout.n_parameters:
             refuse(
                 f"{type(self).__name__} has {layout.n_parameters} parameters for {n_classes} classes, more than the "
-                f"{n_samples} observations: pass a positive `ridge`, or use TemperatureScaling."
+                f"{n_samples:,} observations: pass a positive `ridge`, or use TemperatureScaling."
             )
         weight = np.ones(n_samples) if weight is None else weight
         inverse = 1 / likely_temperature(values, outcome, weight).temperature

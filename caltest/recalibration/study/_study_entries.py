@@ -256,7 +256,13 @@ class RepairedModel(ComparedModel):
 
     def _describe(self) -> Description:
         rows = [
-            (name, f"{fold.n_samples}", f"{fold.accuracy:.4f}", f"{fold.log_score:.4f}", fold.miscalibration.root_text)
+            (
+                name,
+                f"{fold.n_samples:,}",
+                f"{fold.accuracy:.4f}",
+                f"{fold.log_score:.4f}",
+                fold.miscalibration.root_text,
+            )
             for name, fold in zip(self.test.fold_names, self.folds, strict=True)
         ]
         return Description(

@@ -16,7 +16,7 @@ from caltest.predictions._sample import induce
 from caltest.recalibration.study._study_entries import BEFORE, UNCHANGED, RepairedModel, RepairedPair
 from caltest.results import Note, Result
 from caltest.results._before_after import BeforeAfter
-from caltest.results._decision import DecisionWord, decide, equate_pvalue, rejects, show_pvalue
+from caltest.results._decision import DecisionWord, align_pvalue, decide, equate_pvalue, rejects
 from caltest.results._description import Description, Table, counted, join, percent
 from caltest.results._judged import Judged
 from caltest.results._naming import describe
@@ -374,8 +374,8 @@ class RecalibrationStudy(Judged, Result):
                 row.recalibrator,
                 typical_error(row.miscalibration).shown,
                 *(f"{value:.4f}" for value in row.mean_error(0)),
-                show_pvalue(row.pvalue_adjusted),
-                "" if row.change is None else show_pvalue(row.change_adjusted),
+                align_pvalue(row.pvalue_adjusted),
+                "" if row.change is None else align_pvalue(row.change_adjusted),
                 {True: "better", False: "worse", None: ""}[row.better],
             )
             for row in rows

@@ -162,15 +162,15 @@ class SignedGroups(Consistency):
 
     def origin_of_all(self, number: int) -> str:
         """Return the source of the null distribution of all arrangements of signs in words."""
-        signs = f"all {number} arrangements of the signs of the residuals of whole groups, predictions fixed"
+        signs = f"all {number:,} arrangements of the signs of the residuals of whole groups, predictions fixed"
         return f"{signs} (asymptotic); independent labels have a smaller p-value"
 
     def signs_in_words(self, n_resamples: int) -> str:
         """Return how many signs there are if ``n_resamples`` are asked for."""
         found = self.draws(n_resamples, 0)
         if isinstance(found, AllSigns):
-            return f"all {found.n_resamples + 1} arrangements of the signs of {self.n_groups} groups"
-        return f"{n_resamples} random signs of {self.n_groups} groups"
+            return f"all {found.n_resamples + 1:,} arrangements of the signs of {self.n_groups:,} groups"
+        return f"{n_resamples:,} random signs of {self.n_groups:,} groups"
 
     def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
         """Return ``n_resamples`` draws of signs, or all arrangements of the signs of few groups."""

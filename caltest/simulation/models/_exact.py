@@ -19,7 +19,7 @@ from caltest.predictions.cells._quantiles import EqualMass
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if
 from caltest.results import Result
-from caltest.results._description import Description
+from caltest.results._description import Description, counted
 from caltest.results._naming import describe
 
 SAME = 1e-12
@@ -210,7 +210,7 @@ class MiscalibrationEstimate(Result):
                 "is too small; the standard error does not include this."
             )
         return Description(
-            f"Expected miscalibration by simulation ({self.n_samples} observations)",
+            f"Expected miscalibration by simulation ({counted(self.n_samples)})",
             said,
             remarks=[f"Target: {self.target}."],
         )
@@ -243,7 +243,7 @@ def level_set_estimate(
     if predicted.shape[1] != 2:
         msg = (
             "the truth behind a lens of more than two outcomes is averaged over equal predictions only, and these "
-            f"take {n_levels} values in {len(predicted)} observations; use a lens of two outcomes."
+            f"take {n_levels} values in {len(predicted):,} observations; use a lens of two outcomes."
         )
         raise NotImplementedError(msg)
     # Noise falls with the size of a cell; what cancels where the deviation changes its sign, with its squared width.

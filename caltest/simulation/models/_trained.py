@@ -18,7 +18,7 @@ from caltest.predictions.cells._partitions import EqualWidth
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, refuse_if, require, validate_rng
 from caltest.results import Result
-from caltest.results._description import Description, Table
+from caltest.results._description import Description, Table, counted
 from caltest.results._naming import describe
 from caltest.simulation.models._base import COUNT, INDEX, draw_classes
 from caltest.simulation.models._exact import (
@@ -229,7 +229,7 @@ class ClassifierTruth(Result):
             for row in self.to_frame().itertuples()
         ]
         return Description(
-            f"Expected miscalibration ({self.model}, {self.large_sample[0].n_samples} observations)",
+            f"Expected miscalibration ({self.model}, {counted(self.large_sample[0].n_samples)})",
             [self.conclusion],
             [Table(("lens", "estimate", "value", "standard error", "noise floor"), rows, left=("estimate",))],
             [

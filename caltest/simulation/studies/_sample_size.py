@@ -243,8 +243,8 @@ def _search(reject: Any, power: float, limits: tuple[int, int]) -> list[tuple[in
             if rate >= power:
                 return tried
             refuse(
-                f"`n_range` must reach the size that gives power {power:g}; at {n} observations {rate:.2f} of the data "
-                "sets were rejected (none can be, if 1 / (n_resamples + 1) is above `alpha`)."
+                f"`n_range` must reach the size that gives power {power:g}; at {n:,} observations {rate:.2f} of the "
+                "data sets were rejected (none can be, if 1 / (n_resamples + 1) is above `alpha`)."
             )
         n = min(2 * n, limits[1])
 

@@ -100,7 +100,7 @@ class MonitorResult(Result):
         if self.n_impossible:
             times = "Once" if self.n_impossible == 1 else f"{self.n_impossible:,} times"
             remarks.insert(0, f"{times} an event happened that had been predicted with probability 0.")
-        title = f"Calibration monitor ({self.lens_name}, {counted(self.n_samples, ',')})"
+        title = f"Calibration monitor ({self.lens_name}, {counted(self.n_samples)})"
         about = self.verdict.subject
         return self.verdict.described(
             self.verdict.head if about and about.source else title, [self.conclusion], remarks=remarks

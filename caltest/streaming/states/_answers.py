@@ -209,8 +209,8 @@ class TwoOutcomes(Answers):
         sets = Simulation(self.sums).data_sets(n_resamples, rng)
         drawn = [values_of(parts, sums, refusal(parts[0], self.sums)) for sums in sets]
         origin = (
-            f"{n_resamples} Monte Carlo draws of the numbers of events in micro-cells, predictions fixed; predictions "
-            "within a micro-cell are replaced by two with the same mean and variance"
+            f"{n_resamples:,} Monte Carlo draws of the numbers of events in micro-cells, predictions fixed; "
+            "predictions within a micro-cell are replaced by two with the same mean and variance"
         )
         return self.ranked(parts, np.concatenate([observed, *drawn], axis=1), origin)
 
@@ -259,8 +259,8 @@ class ManyOutcomes(Answers):
         """Return the result of a test with the draws that were made when the rows were added."""
         if n_resamples is not None:
             refuse(
-                f"`n_resamples` is not for this state, whose {self.sums.redrawn.n_resamples} draws were made when rows "
-                f"were added, got {n_resamples}; more are made by RedrawnCells(n_resamples={n_resamples})."
+                f"`n_resamples` is not for this state, whose {self.sums.redrawn.n_resamples:,} draws were made when "
+                f"rows were added, got {n_resamples}; more are made by RedrawnCells(n_resamples={n_resamples})."
             )
         if rng is not None:
             refuse(
@@ -269,8 +269,8 @@ class ManyOutcomes(Answers):
             )
         chosen = validate_estimate(self.chosen(statistic))
         origin = (
-            f"{self.sums.redrawn.n_resamples} Monte Carlo draws of the outcomes of every observation, made when it was "
-            "added, predictions fixed (valid at every sample size)"
+            f"{self.sums.redrawn.n_resamples:,} Monte Carlo draws of the outcomes of every observation, made when it "
+            "was added, predictions fixed (valid at every sample size)"
         )
         found = self.ranked((chosen,), self.values((chosen,), chosen), origin)
         impossible = self.sums.n_impossible

@@ -26,6 +26,7 @@ from caltest.predictions.inputs._validation import (
     validate_level,
 )
 from caltest.results import TestResult
+from caltest.results._description import counted
 from caltest.statistics._base import Statistic, validate_statistic
 from caltest.streaming.states._answers import Answers
 from caltest.streaming.states._redrawn_cells import RedrawnCells
@@ -155,7 +156,7 @@ class CalibrationState:
     >>> round(state.error(ece), 12) == round(in_memory, 12)
     True
     >>> state
-    CalibrationState(n_classes=10, lens=Confidence(), micro_cells=4096), 10000 observations
+    CalibrationState(n_classes=10, lens=Confidence(), micro_cells=4096), 10,000 observations
     """
 
     def __init__(self, n_classes: int = 2, lens: Lens | None = None, micro_cells: int | RedrawnCells = 4096) -> None:
@@ -265,7 +266,7 @@ class CalibrationState:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"{self._code}, {self.n_samples} observations"
+        return f"{self._code}, {counted(self.n_samples)}"
 
     def to_bytes(self) -> bytes:
         """Return the state as an NPZ archive without pickled objects; equal states of the same classes are equal bytes.

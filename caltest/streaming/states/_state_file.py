@@ -41,7 +41,7 @@ def is_increasing(numbers: NDArray[Any], stop: int) -> bool:
 
 def require_room(n_samples: int) -> None:
     """Raise ValueError before sums of so many observations could overflow."""
-    refuse_if(n_samples > MOST_ROWS, f"a state holds at most {MOST_ROWS} observations; keep several states.")
+    refuse_if(n_samples > MOST_ROWS, f"a state holds at most {MOST_ROWS:,} observations; keep several states.")
 
 
 def is_counts(count: NDArray[Any], least: int) -> bool:

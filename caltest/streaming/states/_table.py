@@ -250,7 +250,7 @@ class OutcomeTable:
         if needed > most:
             refuse(
                 f"the predictions lie in more than {most} cells, the most that a state of {self._n_outcomes} outcomes "
-                f"and {self._cells.n_resamples} draws holds: choose fewer, such as EqualWidth(2) or a FixedTree, or "
+                f"and {self._cells.n_resamples:,} draws holds: choose fewer, such as EqualWidth(2) or a FixedTree, or "
                 "fewer draws."
             )
         if needed > there:

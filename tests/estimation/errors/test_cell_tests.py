@@ -213,7 +213,7 @@ def test_refusals(network):
 
 
 PRINTED = """
-Tests of single cells (confidence, 10000 observations, EqualWidth(5))
+Tests of single cells (confidence, 10,000 observations, EqualWidth(5))
 After Holm's correction calibration is rejected in 2 of the 4 cells (bins) at
 the 5 % level. The event is less frequent than predicted in 2 of these. The
 largest deviation, -0.160, is in the cell from 0.6 to 0.8.

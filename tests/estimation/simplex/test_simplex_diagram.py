@@ -69,7 +69,7 @@ def test_pvalues_are_those_of_simulated_labels(monkeypatch):
     assert mixed.exact.sum() == 1
     np.testing.assert_array_equal(mixed.pvalue[mixed.exact], exact.pvalue[mixed.exact])
     assert (np.abs(mixed.pvalue - exact.pvalue) <= 4 * error + 1 / draws).all()
-    assert "in 1 cell with few observations; 9999 Monte Carlo draws" in mixed.origin
+    assert "in 1 cell with few observations; 9,999 Monte Carlo draws" in mixed.origin
 
 
 @pytest.mark.slow
@@ -277,7 +277,7 @@ there: 'classes 6, 7, 8, 9' has the frequency 0.825 where 0.989 is predicted
     classes 6, 7, 8, 9.
   p-value: Pearson's statistic, from the exact distribution of the counts of
     outcomes, predictions fixed (valid at every sample size) in 1 cell with few
-    observations; 9999 Monte Carlo draws of the labels, predictions fixed (valid
+    observations; 9,999 Monte Carlo draws of the labels, predictions fixed (valid
     at every sample size) in the other 3.
   If the model is calibrated, the probability that any cell is rejected is at
     most 5 %.

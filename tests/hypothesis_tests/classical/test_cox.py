@@ -107,10 +107,10 @@ def test_estimates_are_printed():
     result = caltest.cox_test(np.append(y_true, [1, 1, 1]), y_prob + [0.9] * 3, n_resamples=999, rng=0)
     table = """
  score test               estimate  std. error  statistic  p-value
- a = 0 and b = 1                                     18.4    0.001
- slope b (a free)           0.5217      0.1168      18.38    0.001
+ a = 0 and b = 1                                     18.4   0.0010
+ slope b (a free)           0.5217      0.1168      18.38   0.0010
  intercept a (b free)      0.04766      0.2567
- in the large: a (b = 1)   0.04018       0.366    0.01205        1
+ in the large: a (b = 1)   0.04018       0.366    0.01205   1.0000
 """
     assert table in printed(result)
     said = "Estimated slope 0.522 (standard error 0.12) and intercept 0.0477 (standard error 0.26)"

@@ -312,7 +312,7 @@ been found: this answer approves nothing by itself. Test the predictions again
 on new data.
 
  statistic                   value  upper bound of p
- SKCE(estimator='biased')  0.00897                 1
+ SKCE(estimator='biased')  0.00897            1.0000
 
   SKCE(estimator='biased'): bandwidth 0.5147.
   Hypothesis: labels follow the predicted probabilities, P(Y = . | g(X)) = g(X),

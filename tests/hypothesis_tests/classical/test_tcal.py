@@ -157,8 +157,8 @@ def test_one_scale_is_one_line():
     result = caltest.tcal_test(*calibrated(5, 2, seed=3), n_resamples=99, rng=0)
     table = """
  cells (bins)  squared error      under calibration (5 % to 95 %)  p-value
- 2                  0.001279    -0.001126 (-0.001519 to 0.001279)     0.51
- 4                 2.074e-05  -2.173e-05 (1.994e-05 to 2.074e-05)      0.9
+ 2                  0.001279    -0.001126 (-0.001519 to 0.001279)   0.5100
+ 4                 2.074e-05  -2.173e-05 (1.994e-05 to 2.074e-05)   0.9000
 """
     assert table in printed(result)
     frame = result.to_frame()

@@ -247,3 +247,12 @@ def test_an_id_that_does_not_repeat_is_no_group(tmp_path):
     path = tmp_path / "ids.csv"
     path.write_text("id,y,p\n1,0,0.25\n2,1,0.5\n")
     assert read_predictions(path).label == "y"
+
+
+def test_columns_of_two_models_are_refused_with_the_way_out(tmp_path):
+    """The advice was to divide rows by their sums."""
+    path = tmp_path / "two.csv"
+    path.write_text("y,model_a,model_b\n" + "1,0.7,0.8\n0,0.1,0.3\n0,0.25,0.4\n" * 5)
+    with pytest.raises(ValueError, match=r"columns model_a, model_b do not hold .*with `prob`, one of them if each is"):
+        read_predictions(path)
+    assert read_predictions(path, prob=["model_b"]).y_prob[:2].tolist() == [0.8, 0.3]

@@ -441,7 +441,7 @@ def test_n_bins_is_answered_with_cells():
 
 def test_draws_that_no_memory_holds_are_refused():
     for function in (caltest.calibration_test, caltest.bootstrap_interval, caltest.gce_table):
-        message = "`n_resamples` = 1000000000000 draws need at least 8 TB of memory; this machine has "
+        message = "`n_resamples` = 1,000,000,000,000 draws need at least 8 TB of memory; this machine has "
         check_refused(function, ValueError, message, LABEL, PROB, n_resamples=10**12)
 
 

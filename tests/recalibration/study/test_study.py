@@ -387,3 +387,7 @@ def test_what_few_events_and_rejections_advise(study):
     assert replace(found, log_score=(0.5, 0.6)).advice.startswith("Do not use these predictions, neither as they are")
     chance = replace(found, before=replace(found.before, pvalue=0.5), is_smaller=False, clear_change=0)
     assert "so little is gained that it may be chance" in chance.advice
+    wrong = replace(found, is_smaller=False, clear_change=0)  # rejected before: once this alone was "better"
+    assert (wrong.before.decision, wrong.is_recommended) == ("rejected", False)
+    assert wrong.headline.startswith("It is not shown that recalibration makes")
+    assert wrong.advice.startswith("Do not use these predictions as they are. Recalibrated they may be no better: so ")
