@@ -38,7 +38,9 @@ def diagram(curves: Mapping[str, ReliabilityCurve], caption: str) -> Picture:
     def draw(figure: Figure) -> None:
         panel = figure.subplots()
         plot_reliability(**_shown(curves), ax=panel, style="classical")
-        panel.set_title("")  # the page says what it is about
+        panel.set_title("")  # the page says what it is about, and has the numbers
+        if (legend := panel.get_legend()) is not None:
+            legend.set_title("")
 
     return _picture(draw, (5.4, 6.15 + 0.6 * len(curves)), _in_words(curves), caption)
 

@@ -74,7 +74,8 @@ def save_drawn(draw: Callable[[Figure], Any], size: tuple[float, float], caption
 
     figure = Figure(figsize=size, layout="constrained")
     draw(figure)
-    figure.supxlabel(literal(caption), fontsize=TEXT)
+    if caption:
+        figure.supxlabel(literal(caption), fontsize=TEXT)
     save_figure(figure, path)
 
 
@@ -115,6 +116,7 @@ _POINT: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 6, "
 _BELOW = 4.6  # heights of a letter between axes and legend: those of tick labels and axis label
 _LETTER = 0.064  # inches, of the width of a letter
 _HANDLE = 0.36  # inches, of what stands beside a text of a legend
+_CAPTIONED = 3.2  # inches, the least height of a picture with a caption
 _DECORATION = 0.7  # inches, of the labels beside axes
 
 Drawing = TypeVar("Drawing", bound=Callable[..., Any])
@@ -263,28 +265,20 @@ def wrapped(
     return grid.ravel()[:n_panels]
 
 
-def in_panels(draw: Callable[[str, Axes], Any], names: Sequence[str], axes: Any, *, legend: bool) -> NDArray[Any]:
-    """Draw each of many models into a panel that has its name, with one legend, and return the axes."""
-    grid = wrapped(axes, len(names), 3, (3.4, 3.9), 0.6, sharey=False)
-    for ax, name in zip(grid, names, strict=True):
-        draw(name, ax)
-        ax.set_title(literal(f"{name}\n") + ax.get_title())
-    if legend:
-        add_legend(grid, new=axes is None)
-    return grid
-
-
-def legend_below(ax: Axes, *, entries: Mapping[str, Any] | None = None, bottom: float = 0.0, **options: Any) -> None:
+def legend_below(
+    ax: Axes, *, entries: Mapping[str, Any] | None = None, bottom: float = 0.0, caption: str = "", **options: Any
+) -> None:
     """Add a legend below the label of the horizontal axis, in at most two columns.
 
     ``bottom`` is where what stands below the axes ends, in inches. The legend may be wider than the axes: it is in the
-    middle of what they may fill of the figure.
+    middle of what they may fill of the figure. Pictures that are very small have no room for a caption.
     """
     from matplotlib.transforms import blended_transform_factory
 
     figure: Any = ax.get_figure(root=True)
-    left, width, _ = room(ax)
+    left, width, height = room(ax)
     look = {
+        "title": literal(caption) if height >= _CAPTIONED else "",
         "loc": "upper center",
         "bbox_to_anchor": (left + width / 2, bottom),
         "bbox_transform": blended_transform_factory(figure.dpi_scale_trans, below(ax)),
@@ -301,7 +295,7 @@ def _fit(place: Any, entries: Mapping[str, Any], width: float, n_columns: int, l
         columns -= 1
     letters = max(12, int((width - _HANDLE) / _LETTER))
     labels = ["\n".join(fill(line, letters) for line in label.split("\n")) for label in entries]
-    title = fill(look.get("title", ""), letters)
+    title = "\n".join(fill(line, letters) for line in look.get("title", "").split("\n"))
     usual = {"title": title, "title_fontsize": TEXT} | {
         "frameon": False,
         "fontsize": TEXT,
@@ -323,14 +317,20 @@ def legend_entries(axes: Iterable[Axes]) -> dict[str, Any]:
     return {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
 
 
-def add_legend(axes: NDArray[Any], *, new: bool, ncols: int = 3) -> None:
+def add_legend(axes: NDArray[Any], *, new: bool, ncols: int = 3, caption: str = "") -> None:
     """Add one legend for all panels below a figure that holds nothing else, or else below the last panel."""
     figure, entries = axes.flat[0].figure, legend_entries(axes.flat)
     alone = figure.get_layout_engine() is not None and set(figure.axes) <= set(axes.flat)
     if new or alone:
-        _fit(figure, entries, figure.get_figwidth() - 0.2, ncols, {"loc": "outside lower center"})
+        _fit(
+            figure,
+            entries,
+            figure.get_figwidth() - 0.2,
+            ncols,
+            {"loc": "outside lower center", "title": literal(caption)},
+        )
     else:
-        legend_below(axes.flat[-1], entries=entries)
+        legend_below(axes.flat[-1], entries=entries, caption=caption)
 
 
 def label_first(ax: Axes, text: str) -> None:

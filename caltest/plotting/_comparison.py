@@ -22,11 +22,13 @@ from caltest.plotting._axes import (
     save_drawn,
     several,
 )
+from caltest.plotting._heading import first_sentence, head_figure
 from caltest.predictions.inputs._validation import refuse_if
 from caltest.results._description import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _WIDTHS = (1.0, 1.0, 1.3)
 _NAME_WIDTH = 30  # characters of a line of a name
@@ -68,8 +70,8 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
     >>> matplotlib.use("Agg")
     >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
     >>> axes = caltest.plotting.plot_comparison(caltest.compare_models(y_true, y_prob, n_resamples=99, rng=0))
-    >>> [ax.get_xlabel().replace("\n", " ") for ax in axes]
-    ['average error in cells', 'typical error (points)', 'difference of errors (points)']
+    >>> [ax.get_title() for ax in axes]
+    ['How large is the plain estimate?', 'How wrong are the predictions?', 'Is one model better?']
     """
     require(comparison, ModelComparison, "comparison", "compare_models")
     refuse_if(comparison.folds, "`comparison` has no picture of all folds; plot one of its `folds`.")
@@ -84,7 +86,14 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
     plain.plot(floors, rows, linestyle="none", marker="|", markersize=11, color=BAR)
     quantity = models[0].plain.test_statistic.words
     estimates = [model.plain.statistic for model in models]
-    draw_forest(plain, estimates, rejected, names, xlabel=quantity, title="estimate and noise floor")
+    draw_forest(
+        plain,
+        estimates,
+        rejected,
+        names,
+        xlabel=f"{quantity} (bar: calibrated)",
+        title="How large is the plain estimate?",
+    )
     sizes, found = [model.typical_error for model in models], _pairs(comparison)
     draw_forest(
         size,
@@ -92,8 +101,8 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
         rejected,
         [""] * len(models),
         intervals=np.array([one.interval for one in sizes]),
-        xlabel="typical error (points)",
-        title=f"{level} intervals",
+        xlabel=f"typical error (points), {level} intervals",
+        title="How wrong are the predictions?",
     )
     apart = [one.difference for one in found]
     draw_forest(
@@ -102,14 +111,16 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
         [one.better is not None for one in found],
         labels,
         intervals=[np.where(np.isfinite(one.interval), one.interval, np.nan) for one in apart],
-        xlabel="difference of errors (points)",
-        title=f"{level} intervals,\nall pairs together",
+        xlabel=f"difference of errors (points), {level} intervals of all pairs together",
+        title="Is one model better?",
     )
     pairs.axvline(0, color=LINE, zorder=0, **DASHED)
     for ax in panels.flat:
         ax.margins(x=0.08)
     for ax in (plain, size):
         ax.set_xlim(left=min(0.0, 1.1 * ax.dataLim.x0))
+    if axes is None:
+        head_figure(plain.figure, first_sentence(comparison.verdict))
     return panels
 
 
@@ -123,8 +134,13 @@ def save_comparison(comparison: ModelComparison, path: Path) -> None:
     path : Path
         File name; its suffix decides the format.
     """
+
+    def draw(figure: Figure) -> None:
+        plot_comparison(comparison, figure.subplots(1, 3, width_ratios=_WIDTHS))
+        head_figure(figure, first_sentence(comparison.verdict))
+
     save_drawn(
-        lambda figure: plot_comparison(comparison, figure.subplots(1, 3, width_ratios=_WIDTHS)),
+        draw,
         figure_size(comparison),
         f"Filled: the adjusted p-value of calibration, or of no difference, is at most {comparison.alpha:.4g}.",
         path,

@@ -16,6 +16,7 @@ from caltest.plotting._axes import (
     FINDING,
     LINE,
     POINT,
+    TEXT,
     add_legend,
     in_one_look,
     legend_below,
@@ -24,8 +25,8 @@ from caltest.plotting._axes import (
     require,
     several,
 )
+from caltest.plotting._heading import decided
 from caltest.predictions.inputs._validation import validate_choice
-from caltest.results._decision import equate_pvalue
 from caltest.results._description import counted, percent
 
 _PALER = "#e6ecf3"
@@ -91,19 +92,21 @@ def plot_cumulative_graphs(
         require(graphs, CumulativeGraphs, "graphs", "cumulative_graphs")
     grid = several(axes, (len(models), 4), (13.0, 0.7 + 3.0 * len(models)))
     rows = np.asarray(grid).reshape(len(models), 4)
-    what = f"{graphs.lens_name}, " if isinstance(graphs, CumulativeGraphs) else ""
-    for number, (row, model) in enumerate(zip(rows, models, strict=True)):
+    caption = ", ".join(dict.fromkeys(counted(model.n_samples) for model in models))
+    if isinstance(graphs, CumulativeGraphs):
+        caption = f"{graphs.lens_name}, {caption}"
+    for row, model in zip(rows, models, strict=True):
         _draw_model(model, row, style, options)
         name = fill(model.name, _WIDEST) + "\n" if model.name else ""
-        size = what + counted(model.n_samples) + ", " if number == 0 or model.name == "" else ""
-        title = f"{name}{size}KS {model.statistic:.3g}, {equate_pvalue(model.pvalue)}"
-        row[0].set_title(literal(title), loc="left")
+        title = f"{name}{decided(model.pvalue, model.alpha)} KS error {model.statistic:.3g}"
+        row[0].set_title(literal(title), loc="left", fontsize=TEXT)
     if legend and axes is None:
-        add_legend(rows, new=True, ncols=4)
+        add_legend(rows, new=True, ncols=4, caption=caption)
     elif legend:  # below the lowest row: paths and bands fill the small axes of the caller
         for columns in (slice(0, 2), slice(2, 4)):
             entries = legend_entries(rows[:, columns].flat)
-            legend_below(rows[-1, columns][0], entries=entries)
+            shown = caption if columns.start == 0 else ""
+            legend_below(rows[-1, columns][0], entries=entries, caption=shown)
     return grid
 
 

@@ -21,17 +21,17 @@ from caltest.plotting._axes import (
     POINT,
     colors_of,
     in_one_look,
-    in_panels,
     legend_below,
     literal,
     named,
     require,
     single,
 )
-from caltest.plotting._prediction_axis import PredictionAxis, finish, set_linear, what_is_shown
+from caltest.plotting._heading import DIFFERENCE, QUESTION, decided, in_panels, what_is_shown
+from caltest.plotting._prediction_axis import PredictionAxis, finish, set_linear
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._decision import equate_pvalue, rejects
-from caltest.results._description import counted, percent
+from caltest.results._description import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,9 +55,9 @@ def plot_isotonic_curve(
 ) -> Any:
     """Plot an isotonic (CORP) reliability curve with its band, or those of several models.
 
-    The title has the decomposition of the Brier score: mean = miscalibration (MCB) - discrimination (DSC) + uncertainty
-    (UNC); of several models the legend has the miscalibration with its noise floor. The panel below is the distribution
-    of the predictions. Thick parts of the curve are where the band is evidence against calibration; they are orange if
+    The legend has the decomposition of the Brier score: mean = miscalibration (MCB) - discrimination (DSC) +
+    uncertainty (UNC); of several models the miscalibration with its noise floor. The panel below is the distribution of
+    the predictions. Thick parts of the curve are where the band is evidence against calibration; they are orange if
     the test rejects at the 5 % level. Up to four models share the axes, more have a panel each.
 
     Parameters
@@ -107,7 +107,7 @@ def plot_isotonic_curve(
             look = {"scale": scale, "histogram": histogram, "legend": False} | options
             return plot_isotonic_curve(curves[name], panel, style, **look)
 
-        return in_panels(draw, list(curves), ax, legend=legend)
+        return in_panels(draw, list(curves), ax, caption=what_is_shown(curves.values()), legend=legend)
     square = style == "classical"
     ax = single(ax, (6.4, 6.6 if len(curves) == 1 else 7.0) if square else (6.4, 5.4))
     each, alone = list(curves.values()), len(curves) == 1
@@ -118,13 +118,14 @@ def plot_isotonic_curve(
     colors = colors_of(len(each))
     for (name, one), color in zip(curves.items(), colors, strict=True):
         _draw(one, ax, square=square, color=color, label=None if alone else _model_label(name, one), options=options)
-    title = what_is_shown(each)
+    said, caption = QUESTION if square else DIFFERENCE, what_is_shown(each)
     if alone:
-        title = f"{title}, {equate_pvalue(each[0].pvalue)}\n{_decomposition(each[0])}"
+        said, caption = decided(each[0].pvalue, _ALPHA), f"{caption}; {_decomposition(each[0])}"
     else:
         for label in dict.fromkeys(map(_band_label, each)):
             ax.fill_between([], [], [], color=LINE, alpha=_PALE, linewidth=0, label=label)
-    finish(axis, ax, colors, title, None if square else _reach(each), histogram=histogram, legend=legend)
+    reach = None if square else _reach(each)
+    finish(axis, ax, colors, said, reach, caption=caption, histogram=histogram, legend=legend)
     return ax
 
 
@@ -175,8 +176,7 @@ def _reach(curves: Sequence[IsotonicCurve]) -> tuple[float, float]:
 def _decomposition(curve: IsotonicCurve) -> str:
     """Return the decomposition of the Brier score."""
     one = curve.brier
-    parts = f"MCB {one.miscalibration:.2g}, DSC {one.discrimination:.2g}, UNC {one.uncertainty:.2g}"
-    return f"Brier score {one.mean_score:.3g}: {parts}"
+    return f"Brier: MCB {one.miscalibration:.2g}, DSC {one.discrimination:.2g}, UNC {one.uncertainty:.2g}"
 
 
 @in_one_look
@@ -245,8 +245,7 @@ def plot_calibration_band(
     ax.set_box_aspect(1 if square else None)
     set_linear(ax.xaxis, band.score)
     ax.set_xlabel("predicted probability")
-    title = f"{band.lens_name}, {counted(band.n_samples)}, {equate_pvalue(band.pvalue)}"
-    ax.set_title(literal(title))
+    ax.set_title(literal(decided(band.pvalue, band.alpha)))
     shown = band.score[:: -(-len(band.score) // _MOST_TICKS)]
     ax.plot(shown, np.zeros(len(shown)), transform=ax.get_xaxis_transform(), **_TICKS)
     if square:
@@ -256,7 +255,7 @@ def plot_calibration_band(
         reach = 1.1 * max(np.abs(band.lower - band.score).max(), np.abs(band.upper - band.score).max(), 0.01)
         ax.set(ylim=(-reach, reach), ylabel="calibration function - predicted")
     if legend:
-        legend_below(ax)
+        legend_below(ax, caption=what_is_shown([band]))
     return ax
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +14,13 @@ from caltest.plotting._axes import (
     DENSITY,
     FINDING,
     POINT,
-    TEXT,
     add_legend,
     in_one_look,
     literal,
     require,
     wrapped,
 )
+from caltest.plotting._heading import first_sentence, head_figure, what_is_shown
 from caltest.predictions.inputs._refusals import refuse
 from caltest.results._component_result import ComponentResult
 from caltest.results._decision import equate_pvalue, rejects
@@ -38,7 +37,6 @@ _LEFT_OUT = 0.002  # probability on either side of a computed distribution
 _FEW = 30  # values; so many have a column each
 _ROOM = 0.6  # of the width of the distribution: an observed value beyond it is an arrow at the edge
 _ALPHA = 0.05  # level of a finding of a statistic alone
-_TITLE = 40  # characters of a line above a column of panels
 
 
 @in_one_look
@@ -48,7 +46,7 @@ def plot_null_distribution(result: ComponentResult, ax: Any = None) -> Any:
     The columns are the share of simulated data sets, or the exact or limit probability, in intervals of the statistic.
     Values at least as extreme as the observed one are darker, and orange if calibration is rejected: they are the
     p-value. An observed value far beyond the distribution is an arrow at the edge. A combination of statistics has a
-    panel for each, with p-values that are not adjusted.
+    panel for each, with p-values that are not adjusted. What was found stands above.
 
     Parameters
     ----------
@@ -91,17 +89,21 @@ def plot_null_distribution(result: ComponentResult, ax: Any = None) -> Any:
     if any(part.null is None for part in parts):
         refuse(f"`result` must have a null distribution, which is not known for {describe(result.test_statistic)}.")
     method = result.method if isinstance(result, TestResult) else ""
-    found = _findings(result, parts)
+    findings = _findings(result, parts)
     panel = (6.0, 4.6) if len(parts) == 1 else (4.0, 3.2)
     axes = wrapped(None if ax is None else np.atleast_1d(ax), len(parts), 3, panel, 0.4)
     words = quantities([part.test_statistic for part in parts])
-    for each, part, quantity, is_finding in zip(axes, parts, words, found, strict=True):
-        _draw(part, each, quantity, bound=method == "upper-bound", finding=is_finding)
-    if ax is None and isinstance(result, TestResult):
-        width = _TITLE * min(len(parts) + (len(parts) == 1), 3)
-        said = fill(result.verdict.sentences()[0], width, break_on_hyphens=False)
-        axes[0].figure.suptitle(literal(said), fontsize=TEXT)
-    add_legend(axes, new=ax is None)
+    for each, part, quantity, is_finding in zip(axes, parts, words, findings, strict=True):
+        said = _draw(part, each, quantity, bound=method == "upper-bound", finding=is_finding)
+        each.set_title(literal(said))
+    caption = ""
+    if len(parts) == 1 and isinstance(result, TestResult):
+        caption = f"{what_is_shown([result])}; {said}"
+        axes[0].set_title(literal(first_sentence(result.verdict)))
+    elif ax is None and isinstance(result, TestResult):
+        caption = what_is_shown([result])
+        head_figure(axes[0].figure, first_sentence(result.verdict))
+    add_legend(axes, new=ax is None, caption=caption)
     return axes[0] if len(parts) == 1 else axes
 
 
@@ -114,8 +116,8 @@ def _findings(result: ComponentResult, parts: Sequence[ComponentResult]) -> list
     return [bool(result.rejected and each) for each in named]
 
 
-def _draw(part: ComponentResult, ax: Axes, quantity: str, *, bound: bool, finding: bool) -> None:
-    """Draw one distribution, its upper tail and the observed value."""
+def _draw(part: ComponentResult, ax: Axes, quantity: str, *, bound: bool, finding: bool) -> str:
+    """Draw one distribution, its upper tail and the observed value, and return the numbers."""
     columns = _columns(part)
     low, high = columns.left[0], (columns.left + columns.width)[-1]
     room = _ROOM * (high - low)
@@ -126,18 +128,18 @@ def _draw(part: ComponentResult, ax: Axes, quantity: str, *, bound: bool, findin
         if chosen.any():
             place = columns.left[chosen], columns.height[chosen], columns.width[chosen]
             ax.bar(*place, align="edge", color=color, label=label)
-    said = "observed"
+    label = "observed"
     if low - room <= part.statistic <= high + room:
-        ax.axvline(part.statistic, color=POINT, linewidth=1.5, label=said)
+        ax.axvline(part.statistic, color=POINT, linewidth=1.5, label=label)
     else:
         right = part.statistic > high
         edge = high + room / 2 if right else low - room / 2
         ax.set_xlim(min(low, edge), max(high, edge))
         look: dict[str, Any] = {"linestyle": "none", "color": POINT, "markersize": 8, "clip_on": False}
-        ax.plot([edge], [columns.height.max() / 2], marker=">" if right else "<", label=said, **look)
+        ax.plot([edge], [columns.height.max() / 2], marker=">" if right else "<", label=label, **look)
     ax.locator_params(axis="x", nbins=4)  # long numbers stay apart in three panels
     ax.set(ylim=(0, None), xlabel=literal(quantity), ylabel="probability")
-    ax.set_title(literal(_in_words(part, bound=bound)))
+    return _in_words(part, bound=bound)
 
 
 @dataclass(frozen=True, eq=False)

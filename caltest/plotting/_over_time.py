@@ -24,13 +24,14 @@ from caltest.plotting._axes import (
     several,
     single,
 )
-from caltest.results._description import counted, percent
+from caltest.plotting._heading import first_sentence, what_is_shown
+from caltest.results._description import percent
 from caltest.streaming import MonitorResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_HIGHEST = 250.0  # powers of ten that axes can show
+_HIGHEST = 200.0  # powers of ten that axes can show
 
 
 @in_one_look
@@ -77,9 +78,9 @@ def plot_monitor(monitor: MonitorResult, ax: Axes | None = None, *, legend: bool
         words = f"alarm, observation {monitor.alarm:,}: {monitor.direction}"
         ax.axvline(monitor.alarm, color=FINDING, linewidth=1.5, label=words)
     ax.set(yscale="log", xlim=(0, max(monitor.n_samples, 1)), xlabel="observations", ylabel="e-value")
-    ax.set_title(literal(f"{monitor.lens_name}, {counted(monitor.n_samples)}"))
+    ax.set_title(literal(first_sentence(monitor.verdict)))
     if legend:
-        legend_below(ax)
+        legend_below(ax, caption=what_is_shown([monitor]))
     return ax
 
 

@@ -6,7 +6,7 @@ and 1 have their place. Data stay probabilities; only the axis is transformed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from caltest.estimation.uncertainty._prediction_distribution import EDGES, LINEAR, LOGIT
 from caltest.plotting._axes import DASHED, DENSITY, LINE, below, legend_below, literal, room
 from caltest.predictions.inputs._validation import validate_choice
-from caltest.results._description import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -162,12 +161,13 @@ def finish(
     title: str,
     reach: Sequence[float] | None,
     *,
+    caption: str,
     histogram: bool,
     legend: bool,
 ) -> None:
     """Draw where a calibrated model lies, set title and axes, and draw predictions and legend below.
 
-    ``reach`` is the range of deviations; None stands for frequencies and square axes.
+    ``reach`` is the range of deviations; None stands for frequencies and square axes. The caption is in the legend.
     """
     square = reach is None
     x = np.array([0.0, 1.0]) if axis.scale == "linear" else EDGES
@@ -180,14 +180,7 @@ def finish(
     if bottom:  # the label of the axis is below the panel and the labels of its ticks
         ax.xaxis.set_label_coords(0.5, bottom - 2.0 * float(ax.xaxis.label.get_fontsize()) / 72, transform=below(ax))
     if legend:  # below the axes: bars and bands reach everywhere inside
-        legend_below(ax, bottom=bottom)
-
-
-def what_is_shown(curves: Iterable[Any]) -> str:
-    """Return the lenses and the numbers of observations of curves."""
-    each = list(curves)
-    names = dict.fromkeys(one.lens_name for one in each) | dict.fromkeys(counted(one.n_samples) for one in each)
-    return ", ".join(names)
+        legend_below(ax, bottom=bottom, caption=caption)
 
 
 def set_linear(axis: Any, shown: Array) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from caltest.estimation import reliability_curve
 from caltest.plotting._axes import LINE, draw_forest, in_one_look, literal, require, save_drawn, several
+from caltest.plotting._heading import head_figure
 from caltest.plotting._reliability import plot_reliability
 from caltest.recalibration import RecalibrationStudy
 from caltest.recalibration.study._study_entries import BEFORE
@@ -21,6 +22,7 @@ from caltest.results._description import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _CAPTION = 130  # characters of a line
 _NAME_WIDTH, _TITLE_WIDTH = 34, 52
@@ -63,8 +65,8 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
     >>> models, methods = {"naive Bayes": y_prob["naive_bayes"]}, [TemperatureScaling(), PlattScaling()]
     >>> study = caltest.recalibration_study(y_true, models, methods, folds=2, n_resamples=199, rng=0)
     >>> axes = caltest.plotting.plot_recalibration(study)
-    >>> [ax.get_xlabel() for ax in axes]
-    ['typical error (percentage points)', 'average log score (smaller is better)']
+    >>> [ax.get_xlabel().replace("\n", " ") for ax in axes]
+    ['typical error (points), 95 % intervals; tick: chance alone', 'average log score (smaller is better)']
     """
     require(study, RecalibrationStudy, "study", "recalibration_study")
     rows = study.rows
@@ -83,8 +85,8 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
         [bool(rejects(row.pvalue_adjusted, study.alpha)) for row in rows],
         names,
         intervals=100 * np.array([size.root_interval for size in sizes]),
-        xlabel="typical error (percentage points)",
-        title=f"{percent(1 - study.alpha)} intervals; tick: chance alone",
+        xlabel=f"typical error (points), {percent(1 - study.alpha)} intervals; tick: chance alone",
+        title="How wrong are the predictions?",
     )
     error.set_xlim(left=-0.02 * error.get_xlim()[1])
     draw_forest(
@@ -93,7 +95,7 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
         [row.better is not None for row in rows],
         [""] * len(rows),
         xlabel="average log score (smaller is better)",
-        title="filled: the error changes",
+        title="How well is each label predicted?",
     )
     return panels
 
@@ -169,7 +171,11 @@ def save_before_after(study: RecalibrationStudy, found: BeforeAfter, path: Path)
     path : Path
         File name; its suffix decides the format.
     """
-    caption = "\n".join(fill(said, _CAPTION) for said in found.sentences)
-    save_drawn(
-        lambda figure: plot_before_after(study, found.recalibrator, figure.subplots(1, 2)), (11.0, 6.4), caption, path
-    )
+    said, *more = found.sentences
+
+    def draw(figure: Figure) -> None:
+        for ax in plot_before_after(study, found.recalibrator, figure.subplots(1, 2)):
+            ax.set_anchor("C")  # the caption below leaves no room at the foot
+        head_figure(figure, said)
+
+    save_drawn(draw, (11.0, 6.6), "\n".join(fill(one, _CAPTION) for one in more), path)

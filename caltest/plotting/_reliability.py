@@ -21,15 +21,16 @@ from caltest.plotting._axes import (
     MOST_TOGETHER,
     NAME_WIDTH,
     POINT,
+    TEXT,
     colors_of,
     in_one_look,
-    in_panels,
     literal,
     named,
     save_drawn,
     single,
     small_share,
 )
+from caltest.plotting._heading import DIFFERENCE, QUESTION, decided_in_cells, first_sentence, head_figure, in_panels
 from caltest.plotting._prediction_axis import PredictionAxis, finish
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._description import counted, percent
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 Ends = tuple[float, float]
 _LEAST, _LARGEST = 14.0, 130.0  # square points, the areas of the points
 _CAPTION = 150  # characters of a line
-_TITLE = 44  # the same of a title, which is as wide as the narrower of two diagrams
 
 
 @in_one_look
@@ -56,6 +56,7 @@ def plot_reliability(
     tests: CellTests | Mapping[str, CellTests] | None = None,
     histogram: bool = True,
     legend: bool = True,
+    verdict: Verdict | None = None,
     **options: Any,
 ) -> Any:
     """Plot a reliability diagram with consistency or confidence bars, of one model or of several.
@@ -90,7 +91,10 @@ def plot_reliability(
         Whether to draw the distribution of the predictions below, of several models as outlines. There is none on the
         equal-mass scale, on which all its columns would be equal.
     legend : bool
-        Whether to draw the legend.
+        Whether to draw the legend, with lens, number of observations and error.
+    verdict : Verdict, optional
+        What a test of the same predictions found: its first sentence stands above. By default in how many cells
+        calibration is rejected stands there.
     **options
         Passed to ``matplotlib.axes.Axes.scatter`` for the points, such as ``s=16``.
 
@@ -117,14 +121,14 @@ def plot_reliability(
     """
     validate_choice(style, "style", ("classical", "deviation"))
     curves = named(curve, ReliabilityCurve, "curve", "reliability_curve")
-    found = _check_tests(tests, curves)
+    tests_of = _check_tests(tests, curves)
     if len(curves) > MOST_TOGETHER:
 
         def draw(name: str, panel: Axes) -> Any:
-            look = {"scale": scale, "histogram": histogram, "tests": found.get(name), "legend": False} | options
+            look = {"scale": scale, "histogram": histogram, "tests": tests_of.get(name), "legend": False} | options
             return plot_reliability(curves[name], panel, style, **look)
 
-        return in_panels(draw, list(curves), ax, legend=legend)
+        return in_panels(draw, list(curves), ax, caption=_about(list(curves.values())), legend=legend)
     square = style == "classical"
     each, alone = list(curves.values()), len(curves) == 1
     labels = {name: None if alone else _model_label(name, one) for name, one in curves.items()}
@@ -143,11 +147,18 @@ def plot_reliability(
             if chosen.any():
                 bars = {"color": BAR if alone else color, "alpha": opaque * (1.0 if alone else 0.45)}
                 _draw_bars(one, panel, chosen, bars)
-                _draw_points(one, found.get(name), panel, chosen, {"color": color, "alpha": opaque, "marker": marker})
+                _draw_points(
+                    one, tests_of.get(name), panel, chosen, {"color": color, "alpha": opaque, "marker": marker}
+                )
         if not alone:
             ax.plot([], [], color=color, marker=marker, linestyle="none", markersize=6, label=labels[name])
-    _explain(each, ax, list(found.values()), alone=alone)
-    finish(axis, ax, colors, _title(each), reach, histogram=histogram, legend=legend)
+    _explain(each, ax, list(tests_of.values()), alone=alone)
+    said = QUESTION if square else DIFFERENCE
+    if verdict is not None:
+        said = first_sentence(verdict)
+    elif alone and tests_of and next(iter(tests_of.values())).rejected.any():
+        said = decided_in_cells(next(iter(tests_of.values())).rejected)
+    finish(axis, ax, colors, said, reach, caption=_about(each), histogram=histogram, legend=legend)
     return ax
 
 
@@ -161,12 +172,14 @@ def draw_both_styles(figure: Figure, curve: ReliabilityCurve | Mapping[str, Reli
         plot_reliability(curves, grid[: len(curves)])
         return
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
-    plot_reliability(curve, left)
-    plot_reliability(curve, right, style="deviation", legend=len(curves) == 1)
+    plot_reliability(curve, left, legend=False)
+    plot_reliability(curve, right, style="deviation")  # whose height is free, so that there is room for the legend
+    for ax, asked in ((left, QUESTION), (right, DIFFERENCE)):
+        ax.set_title(asked, fontsize=TEXT)
 
 
 def save_reliability(curve: ReliabilityCurve, path: Path, verdict: Verdict | None = None) -> None:
-    """Write a picture with both styles side by side, and what was found.
+    """Write a picture with both styles side by side; what was found is above, and what else there is to say below.
 
     Parameters
     ----------
@@ -175,11 +188,17 @@ def save_reliability(curve: ReliabilityCurve, path: Path, verdict: Verdict | Non
     path : Path
         File name; its suffix decides the format.
     verdict : Verdict, optional
-        What a test of the same predictions found; by default the conclusion of the curve.
+        What a test of the same predictions found; by default the tests of the cells.
     """
-    said = curve.conclusion if verdict is None else " ".join(verdict.sentences(brief=True))
-    caption = fill(said, _CAPTION)
-    save_drawn(lambda figure: draw_both_styles(figure, curve), (11, 6.2), caption, path)
+    said, more = decided_in_cells(curve.cell_tests().rejected), [curve.conclusion]
+    if verdict is not None:
+        said, *more = verdict.sentences(brief=True)
+
+    def draw(figure: Figure) -> None:
+        draw_both_styles(figure, curve)
+        head_figure(figure, said)
+
+    save_drawn(draw, (11, 6.4), fill(" ".join(more), _CAPTION), path)
 
 
 def picture_formats() -> set[str]:
@@ -189,14 +208,13 @@ def picture_formats() -> set[str]:
     return set(FigureCanvasBase.get_supported_filetypes()) - {"pgf"}  # LaTeX, with further files beside it
 
 
-def _title(curves: Sequence[ReliabilityCurve]) -> str:
+def _about(curves: Sequence[ReliabilityCurve]) -> str:
     """Return lens and number of observations, and of a single model its error."""
     lenses = dict.fromkeys(curve.lens_name for curve in curves)
     sizes = dict.fromkeys(int(curve.count.sum()) for curve in curves)
     lens = next(iter(lenses)) if len(lenses) == 1 else "several lenses"
     size = counted(next(iter(sizes))) if len(sizes) == 1 else "different numbers of observations"
-    what = fill(f"{lens}, {size}", _TITLE)
-    return what if len(curves) > 1 else f"{what}\n{_error(curves[0])}"
+    return f"{lens}, {size}" if len(curves) > 1 else f"{lens}, {size}; {_error(curves[0])}"
 
 
 def _error(curve: ReliabilityCurve) -> str:

@@ -24,6 +24,7 @@ from caltest.plotting._axes import (
     room,
     single,
 )
+from caltest.plotting._heading import decided_in_cells
 from caltest.predictions.cells._simplex_grid import SimplexGrid
 from caltest.predictions.inputs._validation import validate_level
 from caltest.results._description import counted, percent
@@ -46,7 +47,7 @@ SHADES = ("#edf3f9", "#8fb6dc")
 PALE = "#6c7884"
 
 _MOST_LINES = 3  # of a name at a corner
-_LETTER, _LINE, _LEGEND = 0.07, 0.16, 1.0  # inches
+_LETTER, _LINE, _LEGEND = 0.07, 0.16, 1.15  # inches
 _CAPTION = "arrow: from the average prediction to the frequencies, more opaque with more observations"
 
 
@@ -108,7 +109,7 @@ def plot_simplex(
     >>> diagram = caltest.simplex_diagram(y_true, y_prob, lens=caltest.TopK(2), rng=0)
     >>> ax = caltest.plotting.plot_simplex(diagram, ellipses=0.9)
     >>> ax.get_title()
-    'top 2 and the rest, 10,000 observations'
+    'Calibration is rejected in 6 of 11 cells (bins).'
     """
     require(diagram, SimplexDiagram, "diagram", "simplex_diagram")
     level = _checked_level(ellipses, diagram)
@@ -122,16 +123,21 @@ def plot_simplex(
         entries = {handle.get_label(): handle for handle in _handles(diagram, level)}
         look: dict[str, Any] = {
             "handler_map": _arrows_in_legend(),
-            "title": _CAPTION,
+            "title": f"{about(diagram)}\n{_CAPTION}",
             "borderaxespad": 1.8 if solid else 0.3,
         }
         legend_below(where, entries=entries, **look)
     return where
 
 
+def about(diagram: SimplexDiagram) -> str:
+    """Return the lens and the number of observations."""
+    return f"{diagram.lens_name}, {counted(diagram.count.sum())}"
+
+
 def title(diagram: SimplexDiagram, width: int = 60) -> str:
-    """Return the lens and the number of observations, in lines of some length."""
-    return "\n".join(wrap(f"{diagram.lens_name}, {counted(diagram.count.sum())}", width))
+    """Return in how many cells calibration is rejected, in lines of some length."""
+    return "\n".join(wrap(decided_in_cells(diagram.rejected), width))
 
 
 def rejected_words(diagram: SimplexDiagram) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from caltest.estimation.simplex._simplex_diagram import SimplexDiagram
 from caltest.plotting._axes import FEW, FINDING, LINE, require
-from caltest.plotting._simplex import PALE, SHADES, TETRAHEDRON, TRIANGLE, rejected_words, title
+from caltest.plotting._simplex import PALE, SHADES, TETRAHEDRON, TRIANGLE, about, rejected_words, title
 from caltest.results._decision import show_pvalue
 from caltest.results._description import counted
 
@@ -101,7 +101,7 @@ def plot_simplex_interactive(diagram: SimplexDiagram, figure: Figure | None = No
     frame: dict[str, Any] = {"scene": {f"{axis}axis": hidden for axis in axes} | {"aspectmode": "data"}}
     if not solid:
         frame = {"xaxis": hidden, "yaxis": hidden | {"scaleanchor": "x"}, "plot_bgcolor": "white"}
-    shown.update_layout(title=title(diagram).replace("\n", "<br>"), legend={"orientation": "h", "y": 0}, **frame)
+    shown.update_layout(title=f"{title(diagram)}<br>{about(diagram)}", legend={"orientation": "h", "y": 0}, **frame)
     return shown.update_layout(**layout)
 
 

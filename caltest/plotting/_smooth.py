@@ -17,12 +17,12 @@ from caltest.plotting._axes import (
     NAME_WIDTH,
     colors_of,
     in_one_look,
-    in_panels,
     literal,
     named,
     single,
 )
-from caltest.plotting._prediction_axis import PredictionAxis, finish, what_is_shown
+from caltest.plotting._heading import DIFFERENCE, QUESTION, in_panels, what_is_shown
+from caltest.plotting._prediction_axis import PredictionAxis, finish
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._description import percent
 
@@ -98,7 +98,7 @@ def plot_smooth_reliability(
             look = {"scale": scale, "histogram": histogram, "legend": False} | options
             return plot_smooth_reliability(curves[name], panel, style, **look)
 
-        return in_panels(draw, list(curves), ax, legend=legend)
+        return in_panels(draw, list(curves), ax, caption=what_is_shown(curves.values()), legend=legend)
     square = style == "classical"
     ax = single(ax, (6.4, 6.6 if len(curves) == 1 else 7.0) if square else (6.4, 5.2))
     each, alone = list(curves.values()), len(curves) == 1
@@ -115,7 +115,8 @@ def plot_smooth_reliability(
         ax.plot([], [], color=LINE, linestyle=":", label=null)
         ax.plot([], [], color=LINE, linewidth=6, alpha=0.3, label=own)
     ends = None if square else (-1.2 * reach, 1.2 * reach)
-    finish(axis, ax, colors, what_is_shown(each), ends, histogram=histogram, legend=legend)
+    said = QUESTION if square else DIFFERENCE
+    finish(axis, ax, colors, said, ends, caption=what_is_shown(each), histogram=histogram, legend=legend)
     return ax
 
 

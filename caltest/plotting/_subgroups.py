@@ -7,7 +7,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from caltest.plotting._axes import LINE, NAME_WIDTH, draw_forest, save_drawn
+from caltest.plotting._axes import LINE, NAME_WIDTH, draw_forest, dress, save_drawn
+from caltest.plotting._heading import first_sentence, head_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +28,7 @@ def save_subgroups(records: Sequence[Mapping[str, Any]], words: tuple[str, str],
     words : tuple of str
         What the two numbers are.
     verdict : Verdict
-        What the tests found, which is the caption.
+        What the tests found, which stands above.
     path : Path
         File name; its suffix decides the format.
     """
@@ -44,12 +45,14 @@ def save_subgroups(records: Sequence[Mapping[str, Any]], words: tuple[str, str],
             filled,
             names,
             xlabel=f"{words[0]} (tick) and {words[1]} (point), %",
-            title="subgroups (observations)",
+            title="",
             intervals=list(zip(low, high, strict=True)),
         )
         ax.plot(low, range(len(names)), linestyle="none", marker="|", markersize=13, markeredgewidth=2, color=LINE)
         ax.margins(x=0.08)
+        dress(ax)
+        head_figure(figure, first_sentence(verdict))
 
     size = 5.4 + 0.08 * max(map(len, names)), 1.6 + 0.3 * max(len(names), 3)
-    caption = f"{verdict.sentences(brief=True)[0]} Filled: rejected after the adjustment for the number of subgroups."
+    caption = "In brackets: observations. Filled: rejected after the adjustment for the number of subgroups."
     save_drawn(draw, size, fill(caption, round(_PER_INCH * size[0])), path)

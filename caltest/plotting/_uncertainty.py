@@ -119,11 +119,11 @@ def plot_rejection_curve(
     ax.fill_between([], [], [], color=ax.get_lines()[0].get_color(), alpha=0.15, label=f"{level} interval, pointwise")
     highest = min(1.05 * max(top, 0.01), 1.0)
     ax.set(xlabel=_AGAINST[against], ylabel="error rate of what is kept", ylim=(0.0, highest))
-    ax.set_title(counted(curve.n_samples))
+    ax.set_title("How many of the predictions that are kept are wrong?")
     right = ax.secondary_yaxis("right", functions=(_complement, _complement))
     right.set_ylabel("accuracy of what is kept")
     if legend:
-        legend_below(ax)
+        legend_below(ax, caption=counted(curve.n_samples))
     return ax
 
 
@@ -179,9 +179,9 @@ def plot_shift_curve(curve: ShiftCurve, ax: Axes | None = None, *, legend: bool 
     words = f"{level} of batches of {curve.batch_size}"
     ax.fill_between([], [], [], color=ax.get_lines()[0].get_color(), alpha=0.15, label=words)
     ax.set(xlabel="share of foreign data", ylabel="mean uncertainty of a batch", ylim=(0.0, None))
-    ax.set_title(f"{curve.n_home:,} predictions at home, {curve.n_foreign:,} foreign")
+    ax.set_title("Does foreign data make the predictions less certain?")
     if legend:
-        legend_below(ax)
+        legend_below(ax, caption=f"{counted(curve.n_home, 'prediction')} at home, {curve.n_foreign:,} foreign")
     return ax
 
 
@@ -222,7 +222,7 @@ def plot_prediction_distribution(
     >>> _, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> ax = caltest.prediction_distribution(y_prob).plot()
     >>> ax.get_xlabel()
-    'predicted probability, or normalised entropy'
+    'predicted probability, or normalised entropy (numbers: % of 10,000 observations)'
     """
     require(distribution, PredictionDistribution, "distribution", "prediction_distribution")
     from matplotlib.colors import LogNorm
@@ -252,8 +252,9 @@ def plot_prediction_distribution(
             text = f"{100 * value:.0f}" if value >= 0.095 else f"{100 * value:.1f}" if value >= 0.00095 else "·"
             ink = "white" if dark else POINT
             ax.text(middle[column], row + 0.5, text, ha="center", va="center", color=ink)
-    ax.set_xlabel("predicted probability, or normalised entropy")
-    ax.set_title(f"share of {counted(distribution.n_samples)} in each cell (bin), %")
+    size = counted(distribution.n_samples)
+    ax.set_xlabel(f"predicted probability, or normalised entropy (numbers: % of {size})")
+    ax.set_title("How are the predictions distributed?")
     if legend:
         bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02, aspect=25)
         bar.set_label("share of the predictions", color=LINE)

@@ -69,8 +69,8 @@ class Subject:
     event: str = ""
     source: str = ""
     path: str = ""
-    typed: tuple[str, ...] = ()
     column: str = ""
+    typed: tuple[str, ...] = ()
     within: str = ""
 
     @property

@@ -49,7 +49,7 @@ def test_labels(graphs):
     ]
     assert axes[0][0].get_ylabel().replace("\n", " ") == "cumulative share of events"
     assert [text.get_text() for ax in axes[1] for text in ax.texts] == ["(a)", "(b)", "(c)", "(d)"]
-    assert axes[0][0].get_title("left") == "before\nconfidence, 1,000 observations, KS 0.0389, p = 0.01"
+    assert axes[0][0].get_title("left") == "before\nCalibration is rejected (p = 0.01). KS error 0.0389"
     assert graphs.plot(Figure().subplots(2, 4), legend=False)[0][0].get_legend() is None
 
 

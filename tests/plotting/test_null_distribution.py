@@ -34,9 +34,12 @@ def test_columns_are_the_draws(statistic, n_resamples):
     extreme, other = heights(ax, "at least as extreme"), heights(ax, "under the null hypothesis")
     assert extreme + other == pytest.approx(1, abs=1e-12)
     assert extreme == pytest.approx((result.pvalue * (n_resamples + 1) - 1) / n_resamples, abs=1e-12)
-    title = ax.get_title().replace("\n", " ")
-    assert title.startswith(f"observed {result.statistic:.4g}, p = ")
-    assert f"of {n_resamples:,} simulated data sets" in title
+    assert ax.get_title().replace("\n", " ") == result.verdict.sentences(brief=True)[0]
+    caption = ax.figure.legends[0].get_title().get_text().replace("\n", " ")
+    assert caption.startswith(
+        f"{result.lens_name}, {result.n_samples:,} observations; observed {result.statistic:.4g}, "
+    )
+    assert f"of {n_resamples:,} simulated data sets" in caption
 
 
 def test_only_findings_are_orange():
@@ -75,7 +78,7 @@ def test_a_combination_has_a_panel_for_each_part_and_the_first_sentence_above():
     assert words == [*quantities(part.test_statistic for part in result.components)]
     assert words[0] == "average error in cells"
     assert len(set(words)) == len(words), "two scores of the temperature have their code too"
-    assert " ".join(axes[0].figure.get_suptitle().split()) == result.verdict.sentences()[0]
+    assert " ".join(axes[0].figure.get_suptitle().split()) == result.verdict.sentences(brief=True)[0]
     mine = plt.subplots(1, len(axes))[1]
     assert list(result.plot(mine)) == list(mine)
     with pytest.raises(ValueError, match="one for each panel"):
@@ -93,7 +96,7 @@ def test_one_observation(label):
 def test_infinite_values_are_left_out():
     result = ct.calibration_test([1, 0, 1], [0.0, 0.5, 0.5], statistic=ct.TemperatureScore(), n_resamples=99, rng=0)
     assert result.statistic == np.inf
-    assert result.plot().get_title().startswith("observed inf")
+    assert "; observed inf" in result.plot().figure.legends[0].get_title().get_text().replace("\n", " ")
 
 
 def test_results_without_a_distribution_are_refused():

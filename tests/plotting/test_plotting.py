@@ -220,7 +220,10 @@ def test_plotted_data_equal_the_curve(curve):
 def test_labels_and_shape(curve):
     ax = curve.plot(new_axes(), style="deviation")
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("predicted probability (logit scale)", "observed - predicted")
-    assert ax.get_title() == "confidence, 10,000 observations\nECE 0.0397 (noise floor 0.0037)"
+    number = curve.cell_tests().rejected.sum()
+    assert ax.get_title() == f"Calibration is rejected in {number} of {curve.n_cells} cells (bins)."
+    caption = ax.get_legend().get_title().get_text().replace("\n", " ")
+    assert caption == "confidence, 10,000 observations; ECE 0.0397 (noise floor 0.0037)"
     square = curve.plot(new_axes())
     assert square.get_ylabel().replace("\n", " ") == "observed frequency (logit scale)"
     assert square.get_box_aspect() == 1

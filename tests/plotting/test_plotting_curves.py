@@ -120,7 +120,8 @@ def test_shift(problem):
         "share of foreign data",
         "mean uncertainty of a batch",
     )
-    assert ax.get_title() == "600 predictions at home, 600 foreign"
+    assert ax.get_title() == "Does foreign data make the predictions less certain?"
+    assert ax.get_legend().get_title().get_text() == "600 predictions at home, 600 foreign"
     assert "90 % of batches of 100" in legend_words(ax.get_legend())
 
 
@@ -136,8 +137,9 @@ def test_isotonic(problem, style, band):
     np.testing.assert_allclose(line.get_xydata(), np.column_stack([curve.score, curve.recalibrated - base]))
     for end in (curve.lower, curve.upper):
         assert {tuple(p) for p in np.column_stack([curve.score, end - base]).round(9)} <= corners(ax.collections[0])
-    said = ax.get_title().replace("\n", " ")
-    assert f"Brier score {curve.brier.mean_score:.3g}: MCB {curve.brier.miscalibration:.2g}, DSC" in said
+    assert ax.get_title().replace("\n", " ").startswith("Calibration is ")
+    said = ax.get_legend().get_title().get_text().replace("\n", " ")
+    assert f"; Brier: MCB {curve.brier.miscalibration:.2g}, DSC" in said
     (foot,) = ax.child_axes
     assert sum(bar.get_height() for bar in foot.patches) == pytest.approx(1)
     kind = {"consistency": "at each prediction", "confidence": "everywhere at once"}[band]

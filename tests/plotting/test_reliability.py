@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 import caltest as ct
 from caltest.plotting import plot_reliability
 from caltest.plotting._axes import COLORS
+from caltest.plotting._heading import DIFFERENCE, QUESTION
 from caltest.plotting._reliability import save_reliability
 
 
@@ -40,7 +41,8 @@ def test_several_models_share_the_axes(curves, style):
     (foot,) = ax.child_axes
     assert [patch.get_label() for patch in foot.patches] == ["net", "scaled"]
     assert [patch.get_data().values.sum() for patch in foot.patches] == pytest.approx([1, 1])
-    assert ax.get_title() == "confidence, 1,000 observations"
+    assert ax.get_title() == (DIFFERENCE if style == "deviation" else QUESTION)
+    assert ax.get_legend().get_title().get_text() == "confidence, 1,000 observations"
 
 
 def test_the_scale_is_chosen_from_the_predictions_and_named(curves):

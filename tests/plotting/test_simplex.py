@@ -103,9 +103,12 @@ def test_the_legend_says_all_of_it(diagram):
         "average prediction of a cell (bin)",
         "90 % of the frequencies if calibrated",
     ]
-    said = "arrow: from the average prediction to the frequencies, more opaque with more observations"
+    said = (
+        "whole prediction, 2,000 observations arrow: from the average prediction to the frequencies, more opaque with "
+    )
+    said += "more observations"
     assert ax.get_legend().get_title().get_text().replace("\n", " ") == said
-    assert ax.get_title() == "whole prediction, 2,000 observations"
+    assert ax.get_title() == f"Calibration is rejected in {rejected} of {n} cells (bins)."
     assert [text.get_text() for text in ax.texts] == ["class 0", "class 1", "class 2"]
     assert diagram.plot(new_axes(), legend=False).get_legend() is None
 

@@ -42,7 +42,8 @@ def test_plotted_data_equal_the_curve(curve, style):
 def test_labels(curve):
     ax = ct.plotting.plot_smooth_reliability(curve, new_axes(), style="deviation")
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("predicted probability", "observed - predicted")
-    assert ax.get_title() == "confidence, 10,000 observations"
+    assert ax.get_title() == "How much is observed more or less than predicted?"
+    assert ax.get_legend().get_title().get_text() == "confidence, 10,000 observations"
     square = ct.plotting.plot_smooth_reliability(curve, new_axes())
     assert square.get_ylabel() == "observed frequency"
     assert square.get_box_aspect() == 1
@@ -88,6 +89,7 @@ def test_several_models_share_the_axes(curve):
             known = one.confidence_upper - one.confidence_lower < 1
             np.testing.assert_allclose(drawn, np.column_stack([one.point, height])[known])
             assert line.get_linewidth() == 3
-        assert ax.get_title() == "confidence, 10,000 observations, 500 observations"
+        shown = ax.get_legend().get_title().get_text()
+        assert shown.replace("\n", " ") == "confidence, 10,000 observations, 500 observations"
         shares = [patch.get_data().values.sum() for patch in ax.child_axes[0].patches]
         assert shares == pytest.approx([1, 1])

@@ -70,7 +70,7 @@ def test_picture_shows_the_shares(prob):
     assert mesh.get_cmap().name == "Greys"
     names = [label.get_text() for label in ax.get_yticklabels()]
     assert names[:3] == ["confidence", "normalised entropy", "class a"]
-    assert ax.get_title() == "share of 500 observations in each cell (bin), %"
+    assert "(numbers: % of 500 observations)" in ax.get_xlabel().replace("\n", " ")
 
 
 def test_what_is_refused(prob):
