@@ -13,6 +13,7 @@ import numpy as np
 
 from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._refusals import refuse, require
+from caltest.predictions.inputs._validation import validate_choice
 
 Distance = Callable[[Floats, Floats], Floats]
 """A function of predicted and observed probabilities ``(..., n_outcomes)`` that reduces the last axis."""
@@ -111,6 +112,26 @@ def chebyshev(predicted: Floats, observed: Floats) -> Floats:
     0.25
     """
     return np.abs(observed - predicted).max(axis=-1)
+
+
+ScaleWeight = Callable[[Floats], Floats] | str
+"""How much errors count on the probability scale: a function of probabilities, or a name in `SCALE_WEIGHTS`."""
+
+SCALE_WEIGHTS: dict[str, Callable[[Floats], Floats]] = {
+    "p": lambda p: p,
+    "1-p": lambda p: 1 - p,
+    "p(1-p)": lambda p: p * (1 - p),
+    "(1-2p)^2": lambda p: np.square(1 - 2 * p),
+}
+"""Weights by name: of frequent and rare events, of the middle and the ends of the scale."""
+
+
+def validate_scale_weight(weight: Any, name: str = "weight") -> None:
+    """Refuse what is neither None, nor a name in `SCALE_WEIGHTS`, nor a function that can be hashed."""
+    if isinstance(weight, str):
+        validate_choice(weight, name, tuple(SCALE_WEIGHTS))
+    elif weight is not None:
+        validate_function(weight, name, 'probabilities, or a name such as "p(1-p)"')
 
 
 OF_DIFFERENCES = frozenset({total_variation, euclidean, squared_euclidean, chebyshev})

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Booleans, Floats
-from caltest.predictions._distances import Distance, validate_distance
+from caltest.predictions._distances import SCALE_WEIGHTS, Distance, ScaleWeight, validate_distance
 from caltest.predictions._lens import Lens, LensLike, outcome_dtype
 from caltest.predictions.inputs._refusals import refuse, refuse_if, require
 from caltest.predictions.inputs._validation import SUM_TOLERANCE
@@ -113,6 +113,18 @@ def apply_distance(distance: Distance, predicted: Floats, observed: Floats) -> F
     require(distances.shape == shape, must, distances.shape)
     refuse_if(np.isnan(distances).any(), "`distance` must return numbers, got nan.")
     return distances
+
+
+def apply_scale_weight(weight: ScaleWeight, prob: Floats) -> Floats:
+    """Call a weight on the probability scale of probabilities of any shape, and check what it returns."""
+    function = SCALE_WEIGHTS[weight] if isinstance(weight, str) else weight
+    values = np.asarray(call("weight", function, prob), dtype=np.float64)
+    must = f"`weight` must return one number or an array of the shape {prob.shape} of its argument"
+    require(values.shape in {prob.shape, ()}, must, values.shape)
+    wrong = values[~((values >= 0) & (values < np.inf))]
+    refuse_if(wrong.size > 0, f"`weight` must return finite numbers >= 0, got {wrong[:1]}.")
+    refuse_if(not values.any(), "`weight` must be positive for some prediction, got 0 for all of them.")
+    return np.broadcast_to(values, prob.shape)
 
 
 def apply_region(region: Region, prob: Floats) -> Booleans:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,16 @@ from numpy.typing import NDArray
 
 from caltest._compiled._sweep import sweep
 from caltest.predictions._arrays import Floats, Integers
-from caltest.predictions._distances import OF_DIFFERENCES, Distance, total_variation, validate_distance
+from caltest.predictions._distances import (
+    OF_DIFFERENCES,
+    Distance,
+    ScaleWeight,
+    total_variation,
+    validate_distance,
+    validate_scale_weight,
+)
 from caltest.predictions._sample import Sample
-from caltest.predictions._user_functions import apply_distance
+from caltest.predictions._user_functions import apply_distance, apply_scale_weight
 from caltest.predictions.cells._cells import CellSums, cells_of
 from caltest.predictions.cells._partitions import Partition, validate_partition
 from caltest.predictions.cells._trees import VarianceTree
@@ -116,12 +124,19 @@ class ECE(Binned):
         Cells of the induced simplex; `VarianceTree()` with 2 ** round(0.3 log2 n) cells by default.
     distance : callable
         A function ``d(predicted, observed)`` of arrays ``(..., n_outcomes)``; total variation by default.
+    weight : callable or {"p", "1-p", "p(1-p)", "(1-2p)^2"}, optional
+        Where on the probability scale errors matter, for two outcomes: a function w of probabilities, or one of these
+        by name. Cell i then counts :math:`\hat p^{(i)} w(\bar g_i)`, at its average prediction, divided by the sum
+        over the cells, so that the error keeps its unit, and a constant changes nothing (Nixon et al. 2019, appendix
+        D.2: the ends of the scale where rare events matter, its middle for foreign data).
 
     Raises
     ------
     TypeError
-        If ``partition`` is neither a partition nor a function, or ``distance`` is not a function; if either cannot be
-        hashed.
+        If ``partition`` is neither a partition nor a function, or ``distance`` or ``weight`` is not a function; if one
+        cannot be hashed.
+    ValueError
+        If ``weight`` is another text; when it is evaluated, if it is negative, infinite or 0 for all predictions.
 
     See Also
     --------
@@ -133,6 +148,7 @@ class ECE(Binned):
     ----------
     J. Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS, section 4.1.
     C. Guo et al. (2017), On calibration of modern neural networks, ICML.
+    J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, appendix D.2.
 
     Examples
     --------
@@ -145,29 +161,64 @@ class ECE(Binned):
     >>> ece = caltest.ECE(partition=caltest.EqualWidth(10))
     >>> round(caltest.calibration_error(y_true, confidence, lens=caltest.Confidence(), statistic=ece), 6)
     0.003
+
+    Where errors of rare events matter most:
+
+    >>> rare = caltest.ECE(caltest.EqualWidth(2), weight="1-p")
+    >>> round(caltest.calibration_error([0, 1, 1, 1], [0.25, 0.25, 0.75, 0.75], statistic=rare), 6)
+    0.25
     """
 
     words = "average error in cells"
 
+    weight: ScaleWeight | None = parameter(None, validate_scale_weight)
+
     @property
-    def target(self) -> Distance:
-        """The distance that is averaged."""
-        return self.distance
+    def n_outcomes(self) -> int | None:
+        """Number of outcomes that it is defined for: 2 with a weight on the scale of one probability."""
+        return super().n_outcomes if self.weight is None else 2
+
+    @property
+    def target(self) -> Distance | None:
+        """The distance that is averaged; None if it is weighted."""
+        return self.distance if self.weight is None else None
 
     def reduce(self, sums: CellSums) -> Floats:
         """Return the average distance, weighted by the shares of the cells."""
         if self.distance is total_variation:  # the same without dividing counts, which is several times faster
-            gap = np.abs(sums.observed_count - sums.predicted_sum)
-            return gap.reshape(*gap.shape[:-2], -1).sum(axis=-1) / (2 * sums.count.sum(axis=-1))
+            gap, count = np.abs(sums.observed_count - sums.predicted_sum), sums.count
+            if self.weight is not None:
+                weight = self._weights(sums)
+                gap, count = gap * weight[..., None], count * weight
+            return gap.reshape(*gap.shape[:-2], -1).sum(axis=-1) / (2 * count.sum(axis=-1))
         # Not a matrix product: its rounding would depend on how many draws are evaluated at once.
-        return (cell_distances(sums, self.distance) * sums.share).sum(axis=-1)
+        return (cell_distances(sums, self.distance) * self._shares(sums)).sum(axis=-1)
 
     def distribution(self, cells: ExactCells) -> SumDistribution:
         """Return the distribution of the sum over cells."""
-        shares = cells.sums.share
+        shares = self._shares(cells.sums)
         parts = cells.distributions(shares)
         observed = cell_distances(cells.sums, self.distance) * shares
-        return SumDistribution(parts, cells.spacing, cells.bound_of_sum, cells.unit(parts), observed)
+        largest = float((shares / cells.sums.share).max())  # a weighted sum is at most so many times the other one
+        bound = partial(_bound_of_multiple, cells.bound_of_sum, largest)
+        return SumDistribution(parts, cells.spacing, bound, cells.unit(parts), observed)
+
+    def _shares(self, sums: CellSums) -> Floats:
+        """Return what each cell counts in the average, ``(..., n_cells)``."""
+        if self.weight is None:
+            return sums.share
+        count = sums.count * self._weights(sums)
+        return count / count.sum(axis=-1, keepdims=True)
+
+    def _weights(self, sums: CellSums) -> Floats:
+        """Return the weight at the average prediction of each cell, ``(..., n_cells)``."""
+        assert self.weight is not None
+        event = np.clip(sums.predicted[..., 1], 0.0, 1.0)  # sums of predictions round
+        return apply_scale_weight(self.weight, event)
+
+
+def _bound_of_multiple(bound: Callable[[float], float], factor: float, x: float) -> float:
+    return bound(x / factor)
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from caltest._compiled._cumulative import CHUNK, path_ends_and_bridges, path_extremes, weighted_extremes
 from caltest.predictions._arrays import Booleans, Floats, Integers
+from caltest.predictions._distances import ScaleWeight, validate_scale_weight
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
+from caltest.predictions._user_functions import apply_scale_weight
 from caltest.predictions.cells._cells import contiguous_columns
 from caltest.predictions.cells._order import stable_order
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, chi_squared
@@ -29,6 +31,7 @@ from caltest.resampling.draws._path_blocks import Path, PathBlocks
 from caltest.resampling.draws._points import usual_labels
 from caltest.resampling.draws._signs import signed_extremes
 from caltest.resampling.draws._summaries import EitherEndExcursion, KeptSums, LargestExcursion, PathExtremes
+from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic
 
 _CHUNKS_TOGETHER = 2**10
@@ -39,6 +42,8 @@ _BLOCK_VALUES = 2**15  # converted at a time, which stay in the cache
 @dataclass(frozen=True, repr=False)
 class Cumulative(Statistic):
     """Base class of statistics of the path of the event: the cumulative residual in the order of its probability."""
+
+    weight: ScaleWeight | None = parameter(None, validate_scale_weight)
 
     n_outcomes = 2
     measures_scatter = True
@@ -52,12 +57,13 @@ class Cumulative(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
+        sample = self._on_scale(sample)
         high, low, _ = _extremes(sample, outcomes, 1)
         return self.read(high, low) / sample.total_weight
 
     def summary(self, sample: Sample) -> PathExtremes | None:
         """Return what suffices: the extremes of the path."""
-        return None if sample.weight is not None else sample.once(_event_summary)
+        return None if self._on_scale(sample).weight is not None else sample.once(_event_summary)
 
     def evaluate_summary(self, sample: Sample, counted: Floats) -> Floats:
         """Return the error of drawn extremes."""
@@ -65,24 +71,36 @@ class Cumulative(Statistic):
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the error of signed residuals."""
+        sample = self._on_scale(sample)
         high, low, _ = signed_extremes(sample, signs, 1)
         return self.read(high, low) / sample.total_weight
 
     def evaluate_sums(self, sums: KeptSums) -> Floats | None:
         """Return the error of the path at the ends of narrow cells, which is at most that of all observations."""
-        return None if sums.extremes is None else self.read(*sums.extremes) / sums.n_samples
+        return None if sums.extremes is None or self.weight is not None else self.read(*sums.extremes) / sums.n_samples
 
     def bounds_of_sums(self, sums: KeptSums) -> tuple[float, float] | None:
         """Return the error at the ends of narrow cells, and with what may happen within them."""
-        if sums.extremes is None or sums.widest_extremes is None:
+        if sums.extremes is None or sums.widest_extremes is None or self.weight is not None:
             return None
         low, high = (self.read(*some) / sums.n_samples for some in (sums.extremes, sums.widest_extremes))
         return float(low[0]), float(high[0])
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution:
         """Return the distribution of the statistic of the Brownian motion that is the limit of the path."""
+        sample = self._on_scale(sample)
         scale = float(np.sqrt(sample.of_predictions(_path_variances)[0])) / sample.total_weight
         return BrownianDistribution(self.brownian, scale)
+
+    def _on_scale(self, sample: Sample) -> Sample:
+        """Return the sample whose observations count by their predictions too: itself without a weight."""
+        return sample if self.weight is None else sample.once(_weighted_on_scale, self.weight)
+
+
+def _weighted_on_scale(sample: Sample, weight: ScaleWeight) -> Sample:
+    values = sample.weight_or_ones * apply_scale_weight(weight, np.clip(sample.event, 0.0, 1.0))
+    # Equal weights are none, so that a constant changes nothing.
+    return replace(sample, weight=None if values.min() == values.max() else values / values.mean())
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,8 +118,23 @@ class KS(Cumulative):
     Divided by :math:`\sigma = (\sum_i p_i (1 - p_i))^{1/2} / n` it is the ECCE-MAD of Arrieta-Ibarra et al. (2022),
     whose limit is the largest distance of a Brownian motion from 0: ``calibration_test(..., method="asymptotic")``.
 
+    Parameters
+    ----------
+    weight : callable or {"p", "1-p", "p(1-p)", "(1-2p)^2"}, optional
+        Where on the probability scale errors matter: a function w of probabilities, or one of these by name. The
+        residual of an observation then counts :math:`w(p_i)`, and :math:`\sum_i w(p_i)` replaces n, as sample weights
+        do; a constant changes nothing (Nixon et al. 2019, appendix D.2; see `ECE`). States of streams refuse it.
+
+    Raises
+    ------
+    TypeError
+        If ``weight`` is not a function, or cannot be hashed.
+    ValueError
+        If ``weight`` is another text; when it is evaluated, if it is negative, infinite or 0 for all predictions.
+
     See Also
     --------
+    ECE : The same weights, for cells.
     Kuiper : Range of the cumulative residual: more power against deviations in the middle.
     ClasswiseKS : Largest standardised cumulative residual over all classes.
 
@@ -114,8 +147,11 @@ class KS(Cumulative):
     Examples
     --------
     >>> import caltest
-    >>> caltest.calibration_error([0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75], statistic=caltest.KS())
+    >>> y_true, y_prob = [0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75]
+    >>> caltest.calibration_error(y_true, y_prob, statistic=caltest.KS())
     0.125
+    >>> caltest.calibration_error(y_true, y_prob, statistic=caltest.KS(weight="1-p"))
+    0.1875
     """
 
     words = "largest cumulative error"
@@ -142,6 +178,18 @@ class Kuiper(Cumulative):
     Divided by :math:`\sigma = (\sum_i p_i (1 - p_i))^{1/2} / n` it is the standardised ECCE-R of Arrieta-Ibarra et al.
     (2022), whose limit is the range of a Brownian motion: ``calibration_test(..., method="asymptotic")``, where
     :math:`\sigma` is ``result.null.scale``.
+
+    Parameters
+    ----------
+    weight : callable or {"p", "1-p", "p(1-p)", "(1-2p)^2"}, optional
+        Where on the probability scale errors matter, as in `KS`.
+
+    Raises
+    ------
+    TypeError
+        If ``weight`` is not a function, or cannot be hashed.
+    ValueError
+        If ``weight`` is another text; when it is evaluated, if it is negative, infinite or 0 for all predictions.
 
     See Also
     --------

@@ -467,8 +467,27 @@ def cell_errors(statistic, prob, outcome, weight=None, expected=None):
 
 
 def ece(statistic, prob, outcome, weight=None, expected=None):
-    """Average over cells of the distance between mean prediction and frequencies."""
-    return sum(share * error for share, error in cell_errors(statistic, prob, outcome, weight, expected))
+    """Average over cells of the distance between mean prediction and frequencies, weighted at the mean prediction."""
+    if statistic.weight is None:
+        return sum(share * error for share, error in cell_errors(statistic, prob, outcome, weight, expected))
+    require_two_outcomes(prob)
+    total, counted = 0.0, 0.0
+    sums = cell_sums(cells(statistic.partition, prob), prob if expected is None else expected, outcome, weight)
+    for count, predicted, observed in sums.values():
+        if count > 0:
+            mean, seen = ([x / count for x in part] for part in (predicted, observed))
+            scale = count * SCALE_WEIGHTS[statistic.weight](mean[1])
+            total += scale * distance_between(statistic.distance, mean, seen)
+            counted += scale
+    return total / counted
+
+
+SCALE_WEIGHTS = {
+    "p": lambda p: p,
+    "1-p": lambda p: 1 - p,
+    "p(1-p)": lambda p: p * (1 - p),
+    "(1-2p)^2": lambda p: (1 - 2 * p) * (1 - 2 * p),
+}
 
 
 def mce(statistic, prob, outcome, weight=None, expected=None):
@@ -565,10 +584,19 @@ def class_excursion(prob, outcome, k, weight, expected):
     )
 
 
-def ks(_, prob, outcome, weight=None, expected=None):
+def on_scale(statistic, prob, weight):
+    """The weights of rows times those of their predictions."""
+    if statistic.weight is None:
+        return weight
+    ones = [1.0] * len(prob) if weight is None else weight
+    return [float(w) * SCALE_WEIGHTS[statistic.weight](p[1]) for w, p in zip(ones, prob, strict=True)]
+
+
+def ks(statistic, prob, outcome, weight=None, expected=None):
     """Largest excursion of the event over the number (weight) of rows."""
     if len(prob[0]) != 2:
         raise ValueError("two outcomes")  # noqa: EM101
+    weight = on_scale(statistic, prob, weight)
     total = len(prob) if weight is None else sum(float(w) for w in weight)
     return class_excursion(prob, outcome, 1, weight, expected) / total
 
