@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._lenses import Canonical
+from caltest.predictions._lenses import Canonical, ClassWise
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
 from caltest.results._component_result import components_table
 from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue, rejects
 from caltest.results._description import Description, Table, counted, join, sized
 from caltest.results._note import PAGE
+from caltest.results._picture import Picture
 from caltest.results._test_result import (
     cannot_decide_by_fold,
     fold_record,
@@ -75,6 +76,7 @@ class CalibrationTable(Result):
     fold_names: tuple[str, ...] = ()
     fold_sizes: tuple[int, ...] = ()
 
+    plot = Picture("plot_class_histogram", known=lambda table: len(table.of_classes) > 1)
     _derived: ClassVar[tuple[str, ...]] = ("pvalue_adjusted", "decision", "decisions", "conclusion", "all_notes")
     _left_out: ClassVar[frozenset[str]] = frozenset({"folds", "fold_names", "fold_sizes"})
     _kind: ClassVar[str] = "Calibration table"
@@ -115,6 +117,16 @@ class CalibrationTable(Result):
     def pvalue_adjusted(self) -> NDArray[np.float64]:
         """P-values adjusted for the number of tests, ``(n_tests,)``."""
         return correct_pvalues([test.pvalue for test in self.tests], self.correction)
+
+    @property
+    def of_classes(self) -> tuple[int, ...]:
+        """Places of the tests of single classes by one statistic whose null distributions were drawn."""
+        found = tuple(
+            place
+            for place, test in enumerate(self.tests)
+            if isinstance(test.lens, ClassWise) and test.null_distribution is not None and not self.is_of_parts
+        )
+        return found if len({self.tests[place].test_statistic for place in found}) == 1 else ()
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The picture of a test: the distribution of the statistic under the null hypothesis, and the observed value."""
+"""Null distributions and observed values: of one test, and of the classes of a table as histograms."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.plotting._axes import (
     BAR,
     DENSITY,
@@ -16,12 +17,15 @@ from caltest.plotting._axes import (
     POINT,
     add_legend,
     in_one_look,
+    legend_below,
     literal,
     require,
+    single,
     wrapped,
 )
 from caltest.plotting._heading import first_sentence, head_figure, what_is_shown
 from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._validation import validate_count
 from caltest.results._component_result import ComponentResult
 from caltest.results._decision import equate_pvalue, rejects
 from caltest.results._distribution import TIE_TOLERANCE
@@ -105,6 +109,80 @@ def plot_null_distribution(result: ComponentResult, ax: Any = None) -> Any:
         head_figure(axes[0].figure, first_sentence(result.verdict))
     add_legend(axes, new=ax is None, caption=caption)
     return axes[0] if len(parts) == 1 else axes
+
+
+@in_one_look
+def plot_class_histogram(table: CalibrationTable, ax: Axes | None = None, *, n_columns: int = 25) -> Axes:
+    """Plot the histogram of a statistic over the classes, before what it would be if the model were calibrated.
+
+    The area behind is the expected number of classes in each column if the model is calibrated, from the simulated
+    labels of all classes: errors differ between classes by chance too (Nixon et al. 2019, figure 1). Classes whose
+    error is more than chance, after the correction of the table, are orange.
+
+    Parameters
+    ----------
+    table : CalibrationTable
+        From `caltest.calibration_table`, with two classes or more; tests through other lenses are left out.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+    n_columns : int
+        Number of columns of the histograms.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn into.
+
+    Raises
+    ------
+    TypeError
+        If ``table`` is not a `CalibrationTable`, or ``n_columns`` not an integer.
+    ValueError
+        If ``table`` has fewer than two tests of classes by one statistic with simulated labels, or ``n_columns`` < 1.
+
+    See Also
+    --------
+    caltest.statistics.Classwise : Mean or maximum over the classes, tested jointly.
+
+    Examples
+    --------
+    The adaptive calibration error (ACE) of each class:
+
+    >>> import caltest, matplotlib
+    >>> matplotlib.use("Agg")
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> table = caltest.calibration_table(
+    ...     y_true, y_prob, lenses=[caltest.ClassWise(k) for k in range(10)],
+    ...     statistic=caltest.ECE(caltest.EqualMass(15)), n_resamples=999, rng=0)
+    >>> caltest.plotting.plot_class_histogram(table).get_title()
+    'More than chance: 10 of 10 classes'
+    """
+    require(table, CalibrationTable, "table", "calibration_table")
+    number, places = validate_count(n_columns, "n_columns"), list(table.of_classes)
+    if len(places) < 2:
+        refuse("`table` must hold tests of two classes or more by one statistic, with simulated labels.")
+    tests = [table.tests[place] for place in places]
+    values = np.array([test.statistic for test in tests])
+    drawn = np.concatenate([test.null_distribution for test in tests])
+    drawn = drawn[np.isfinite(drawn)]
+    high = max(values[np.isfinite(values)].max(initial=0.0), np.quantile(drawn, 1 - _LEFT_OUT))
+    edges = np.linspace(min(values.min(), drawn.min()), high, number + 1)
+    expected = np.histogram(np.minimum(drawn, high), edges)[0] * (len(tests) / len(drawn))
+    found = np.asarray(rejects(table.pvalue_adjusted[places], table.alpha))
+    ax = single(ax, (6.0, 4.2))
+    ax.stairs(expected, edges, fill=True, color=DENSITY, label="expected if calibrated")
+    below = np.zeros(number)
+    for chosen, color, label in ((~found, BAR, "not told from chance"), (found, FINDING, "more than chance")):
+        if chosen.any():
+            height = np.histogram(np.minimum(values[chosen], high), edges)[0]
+            place = edges[:-1] + 0.1 * np.diff(edges), height, 0.8 * np.diff(edges)
+            ax.bar(*place, bottom=below, align="edge", color=color, label=label)
+            below = below + height
+    quantity = quantities([tests[0].test_statistic])[0]
+    ax.set(ylim=(0, None), xlabel=literal(f"{quantity}, of a class against the rest"), ylabel="number of classes")
+    ax.set_title(f"More than chance: {int(found.sum())} of {len(tests)} classes")
+    legend_below(ax)
+    return ax
 
 
 def _findings(result: ComponentResult, parts: Sequence[ComponentResult]) -> list[bool]:

@@ -179,6 +179,7 @@ def of_classes(n: int) -> Iterator[tuple[str, Callable[[], Any]]]:
             yield f"simplex-{what}", ct.simplex_diagram(labels, prob, classes=names, **QUICK).plot
             yield f"distribution-{what}", ct.prediction_distribution(prob, classes=names).plot
         yield f"test-{k}-classes-{n}", ct.calibration_test(y, prob, n_resamples=99, rng=0).plot
+        yield f"table-{k}-classes-{n}", ct.calibration_table(y, prob, statistic=ct.KS(), n_resamples=199, rng=0).plot
 
 
 def of_studies() -> Iterator[tuple[str, Callable[[], Any]]]:

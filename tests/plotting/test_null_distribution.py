@@ -55,6 +55,48 @@ def test_only_findings_are_orange():
     assert any(to_hex(bar.get_facecolor()) == FINDING for bar in result.plot().patches)
 
 
+def adaptive_error(happened, prob, n_cells):
+    """The error of cells of equal mass, by loops; without ties."""
+    rows, total, start = sorted(zip(prob, happened, strict=True)), 0.0, 0
+    for cell in range(n_cells):
+        size = len(rows) // n_cells + (cell < len(rows) % n_cells)
+        total += abs(sum(p - hit for p, hit in rows[start : start + size]))
+        start += size
+    return total / len(rows)
+
+
+def test_the_histogram_of_the_classes():
+    """Nixon et al., figure 1: the ACE of each class; behind it the expected number of calibrated classes."""
+    rng = np.random.default_rng(2)
+    y_prob = rng.dirichlet(np.full(6, 0.5), 300)
+    labels = (rng.random(300)[:, None] > y_prob.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    y_prob[:, :2] **= 2
+    y_prob /= y_prob.sum(axis=1, keepdims=True)
+    look = {"lenses": [ct.Confidence(), *(ct.ClassWise(k) for k in range(6))], "statistic": ct.ECE(ct.EqualMass(7))}
+    table = ct.calibration_table(labels, y_prob, **look, n_resamples=199, rng=0)
+    ax = table.plot(n_columns=12)
+    values = [adaptive_error(labels == k, y_prob[:, k], 7) for k in range(6)]
+    assert [test.statistic for test in table.tests[1:]] == pytest.approx(values, rel=1e-9)
+    (behind,) = (patch for patch in ax.patches if patch.get_label() == "expected if calibrated")
+    expected, edges, _ = behind.get_data()
+    assert expected.sum() == pytest.approx(6)
+    drawn = np.concatenate([test.null_distribution for test in table.tests[1:]])
+    first = sum(edges[0] <= value < edges[1] for value in drawn) / 199
+    assert expected[0] == pytest.approx(first)
+    found = int((table.pvalue_adjusted[1:] <= 0.05).sum())
+    assert (heights(ax, "more than chance"), heights(ax, "not told from chance")) == (found, 6 - found)
+    assert 0 < found < 6
+    assert ax.get_title() == f"More than chance: {found} of 6 classes"
+    for column in range(12):
+        inside = sum(edges[column] <= v < edges[column + 1] or v == edges[-1] == edges[column + 1] for v in values)
+        tall = sum(bar.get_height() for group in ax.containers for bar in list(group)[column : column + 1])
+        assert tall == inside
+    other = ct.calibration_table(labels, y_prob, lenses=[ct.Confidence(), ct.ClassWise(0)], n_resamples=49, rng=0)
+    assert not hasattr(other, "plot")
+    with pytest.raises(ValueError, match="`table` must hold tests of two classes or more by one statistic"):
+        ct.plotting.plot_class_histogram(other)
+
+
 @pytest.mark.parametrize("label", [LABEL, 1 - LABEL])
 def test_exact_columns_add_up_to_the_p_value(label):
     result = ct.calibration_test(label, EVENT, method="exact", **CONFIDENCE)

@@ -64,6 +64,7 @@ def results(curve, comparison):
         ),
         (ct.simplex_diagram(y_true, y_prob, lens=ct.TopK(2), rng=0), 1),
         (ct.calibration_test(y_true, y_prob, **quick), 5),
+        (ct.calibration_table(y_true, y_prob, statistic=ct.KS(), n_resamples=299, rng=0), 1),
         (ct.calibration_test(y_true, y_prob, statistic=ct.KS(), **quick), 1),
         (ct.CalibrationMonitor().update(y_true, y_prob).result(), 1),
         (sim.label_noise_study(counted, labels, labels, shares=[0, 0.5], **quick), 3),

@@ -223,10 +223,11 @@ def prediction_distribution(
     r"""Count the predictions in cells (bins) of equal width: of the confidence, the entropy and every class.
 
     An estimate in cells is as good as its cells are full. Modern networks put most confidences into the last cell, so
-    that the other ones hold few observations (Laves et al. 2020, figure 10). The counts of the confidence are those of
-    the cells of `caltest.ECE` with ``EqualWidth(n_cells)``, those of the normalised entropy :math:`-\sum_k p_k \log p_k
-    / \log K` those of `caltest.statistics.UCE`, and those of the classes those of the class-wise errors
-    (`caltest.statistics.SCE`). No labels are needed.
+    that the other ones hold few observations (Laves et al. 2020, figure 10), and most predictions of a class near 0 or
+    1 (Nixon et al. 2019, figure 5, left). The counts of the confidence are those of the cells of `caltest.ECE` with
+    ``EqualWidth(n_cells)``, those of the normalised entropy :math:`-\sum_k p_k \log p_k / \log K` those of
+    `caltest.statistics.UCE`, and those of the classes those of the class-wise errors (`caltest.statistics.SCE`). No
+    labels are needed.
 
     Parameters
     ----------
@@ -258,6 +259,7 @@ def prediction_distribution(
     ----------
     M.-H. Laves, S. Ihler, K.-P. Kortmann and T. Ortmaier (2020), Uncertainty Calibration Error: A New Metric for
     Multi-Class Classification, submission to ICLR 2021, OpenReview, figure 10.
+    J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, figure 5, left.
 
     Examples
     --------
