@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 
-collect_ignore = [] if find_spec("torch") else ["caltest/torch", "docs/training.md"]
+collect_ignore = [] if find_spec("torch") else ["caltest/torch", "docs/papers/training.md"]
 """Their examples run where PyTorch is installed, as in .ci/run before the slow tests."""
 
 

@@ -1,4 +1,4 @@
-"""Do calibration errors agree? Models, tables and figures of ``docs/metric-disagreement.md``.
+"""Do calibration errors agree? Models, tables and figures of ``docs/papers/metric-disagreement.md``.
 
 ``python benchmarks/disagreement.py --out FOLDER`` takes some minutes and writes ``docs/data/disagreement-*.csv``,
 ``docs/images/agreement-*.png`` and ``docs/images/label-noise.png``. Needs scikit-learn, the extra ``study``.

@@ -1,4 +1,4 @@
-"""Recalibration by a small neural network, a column of docs/recalibration-compared.md.
+"""Recalibration by a small neural network, a column of docs/papers/recalibration-compared.md.
 
 It is no part of the package, because it overfits: it made one of three held-out networks worse.
 """

@@ -103,11 +103,10 @@ def cells_limit(n_cells: int) -> float:
     return float(np.abs(((expit(-2 * x) - expit(1 + x)) * density * half) @ weight).sum())
 
 
-def entropy(error: float, n_classes: int, n_others: int | None = None) -> float:
-    """Return the normalised entropy where the top class has 1 - error, and some others have the rest in equal parts."""
+def top_and_rest(error: float, n_classes: int, n_others: int | None = None) -> np.ndarray:
+    """Return one prediction whose top class has 1 - error, and some others, by default all, the rest in equal parts."""
     others = n_classes - 1 if n_others is None else n_others
-    prob = np.array([1 - error, *[error / others] * others])
-    return float(-(prob * np.log(prob)).sum() / np.log(n_classes))
+    return np.array([[1 - error, *[error / others] * others, *[0] * (n_classes - 1 - others)]])
 
 
 def example() -> tuple[np.ndarray, np.ndarray]:
@@ -126,7 +125,7 @@ def names() -> dict[str, Any]:
     y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     toy = np.repeat([0, 1], [600, 400]), np.tile([0.6, 0.4], (1000, 1))
     pathology = np.repeat([1, 0], [450, 550]), np.repeat([[0.52, 0.48], [0.58, 0.42]], [450, 550], axis=0)
-    functions = (printed, data, cells_limit, entropy, example)
+    functions = (printed, data, cells_limit, top_and_rest, example)
     own = {function.__name__: function for function in functions}
     return own | {"caltest": caltest, "np": np, "y_true": y_true, "y_prob": y_prob, "toy": toy, "pathology": pathology}
 

@@ -1,9 +1,9 @@
 """The tables of Gupta et al. (2020) and Nixon et al. (2019) again, with noise floors, random splits and paired tests.
 
 ``python benchmarks/recalibration.py`` writes ``docs/data/recalibration-values.csv``, ``recalibration-pairs.csv``, what
-Nixon's tables 3 and 4 need (by `benchmarks.disagreement`), and the tables of ``docs/recalibration-compared.md``. Each
-network is a part that is stored when it is finished, so that a stopped run resumes; ``--page`` writes the tables from
-the data that is there, ``--quick`` is a smoke test.
+Nixon's tables 3 and 4 need (by `benchmarks.disagreement`), and the tables of
+``docs/papers/recalibration-compared.md``. Each network is a part that is stored when it is finished, so that a stopped
+run resumes; ``--page`` writes the tables from the data that is there, ``--quick`` is a smoke test.
 """
 
 import argparse
@@ -249,7 +249,7 @@ def main():
             path.write_text(about + data.to_csv(index=False, float_format="%.5g"))
         if not asked.quick:
             disagreement(asked.docs)
-    page = asked.docs / "recalibration-compared.md"
+    page = asked.docs / "papers" / "recalibration-compared.md"
     if page.exists():
         page.write_text(with_tables(page.read_text(), *(read(path) for path in files.values()), asked.docs / "data"))
     print(f"written: {', '.join(map(str, files.values()))}")

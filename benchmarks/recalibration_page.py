@@ -1,4 +1,4 @@
-"""The tables of ``docs/recalibration-compared.md``, made from the data of `benchmarks.recalibration`."""
+"""The tables of ``docs/papers/recalibration-compared.md``, made from the data of `benchmarks.recalibration`."""
 
 import io
 

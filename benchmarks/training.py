@@ -1,8 +1,8 @@
 """Training penalties on images of digits, with and without temperature scaling: table 1 of Laves et al. in small.
 
-``python benchmarks/training.py`` writes ``docs/data/training.csv`` and the tables of ``docs/training.md``, in about
-four minutes on one core. It needs PyTorch (``pip install "caltest[torch]"``). ``--page`` writes the tables from the
-data that is there.
+``python benchmarks/training.py`` writes ``docs/data/training.csv`` and the tables of ``docs/papers/training.md``, in
+about four minutes on one core. It needs PyTorch (``pip install "caltest[torch]"``). ``--page`` writes the tables from
+the data that is there.
 """
 
 import argparse
@@ -217,7 +217,7 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="measure nothing: write the tables from the data")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of data and page")
     asked = parser.parse_args()
-    data, page = asked.docs / "data" / "training.csv", asked.docs / "training.md"
+    data, page = asked.docs / "data" / "training.csv", asked.docs / "papers" / "training.md"
     if not asked.page:
         warnings.simplefilter("ignore", caltest.results.CalibrationWarning)
         rows = []

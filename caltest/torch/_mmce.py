@@ -28,8 +28,9 @@ def mmce_loss(logits: Tensor, labels: Tensor, *, bandwidth: float = 0.4, weighte
 
     On a batch the error of a calibrated model is larger than 0 (`caltest.noise_floor`), so that the penalty moves
     calibrated models too. Weighted, the error measures calibration among as many wrong as right predictions, so that a
-    model whose confidences are all 1/2 has the value 0 whatever its accuracy: choose a small weight (docs/training.md).
-    Only the confidence is compared: a model that always predicts the frequencies of the classes has a small error.
+    model whose confidences are all 1/2 has the value 0 whatever its accuracy: choose a small weight
+    (docs/papers/training.md). Only the confidence is compared: a model that always predicts the frequencies of the
+    classes has a small error.
 
     Parameters
     ----------

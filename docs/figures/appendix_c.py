@@ -1,4 +1,4 @@
-"""Make the figures of docs/estimator-bias.md: figures 6 to 14 of Vaicenavicius et al. (2019), appendix C.
+"""Make the figures of docs/papers/estimator-bias.md: figures 6 to 14 of Vaicenavicius et al. (2019), appendix C.
 
     python docs/figures/appendix_c.py --out FOLDER
 

@@ -302,7 +302,7 @@ def test_the_page_on_monitoring_is_made_from_its_data():
 
 
 def test_the_page_that_compares_recalibration_methods_is_made_from_its_data():
-    page = DOCS / "recalibration-compared.md"
+    page = DOCS / "papers" / "recalibration-compared.md"
     values, pairs = (
         recalibration_page.read(DOCS / "data" / f"recalibration-{kind}.csv") for kind in ("values", "pairs")
     )
@@ -314,7 +314,7 @@ def test_the_page_that_compares_recalibration_methods_is_made_from_its_data():
 
 
 def test_the_page_that_compares_estimators_has_the_winners_of_its_data():
-    page = (DOCS / "estimators-compared.md").read_text()
+    page = (DOCS / "papers" / "estimators-compared.md").read_text()
     for row in pd.read_csv(DOCS / "data" / "approximation-winners.csv").to_dict("records"):
         median = f"{row['median']:.2f} ({row['median_se']:.2f})"
         assert (
@@ -379,7 +379,7 @@ def test_the_study_of_estimators_runs(tmp_path, monkeypatch):
 
 def test_the_page_on_training_is_made_from_its_data():
     """PyTorch is not needed for it."""
-    page, frame = DOCS / "training.md", pages.read((DOCS / "data" / "training.csv").read_text())
+    page, frame = DOCS / "papers" / "training.md", pages.read((DOCS / "data" / "training.csv").read_text())
     assert page.read_text() == training.with_tables(page.read_text(), frame), "python benchmarks/training.py --page"
     assert set(frame["penalty"]) == set(training.PENALTIES)
     assert set(frame["seed"]) == set(training.SEEDS)
