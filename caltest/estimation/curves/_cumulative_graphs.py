@@ -46,33 +46,38 @@ N_GRID = 101
 
 _MOST_SHOWN = 2**11
 _METHODS = ("monte-carlo", "asymptotic")
+_CURVES = {
+    "residuals": "prediction plus slope of a cubic spline through the cumulative residuals",
+    "labels": "slope of a cubic spline through the cumulative labels",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class SplineFrequency:
-    r"""Slope of the cubic spline that fits the cumulative residuals best, and its standard deviation under calibration.
+    r"""Frequency of the event by the slope of a cubic spline, and its mean and standard deviation under calibration.
 
-    The points are :math:`(i / n, h_i - \tilde h_i)`, i = 0 to n; knots are equally spaced and the ends straight
-    ("linear run-out"). The slope is a linear function of the labels, so that its mean, 0, and its variance under
+    The spline fits the points :math:`(i / n, h_i - \tilde h_i)` best, i = 0 to n, and the prediction is added to its
+    slope ("residuals"); or the points :math:`(i / n, h_i)` ("labels"). Knots are equally spaced and the ends straight
+    ("linear run-out"). The slope is a linear function of the labels, so that its mean and its variance under
     calibration are exact.
 
     Attributes
     ----------
     fractile, score : arrays of shape (n_grid,)
         Where the slope is evaluated, and the prediction there.
-    deviation : array of shape (n_grid,)
-        Slope of the cumulative residuals: frequency of the event minus prediction.
-    std : array of shape (n_grid,)
-        Its standard deviation if the model is calibrated.
+    frequency, expected, std : arrays of shape (n_grid,)
+        Frequency of the event, and its mean and standard deviation if the model is calibrated. The mean is the
+        prediction for residuals, and the slope of the spline through the cumulative predictions for labels.
     """
 
     fractile: Floats
     score: Floats
-    deviation: Floats
+    frequency: Floats
+    expected: Floats
     std: Floats
 
     @classmethod
-    def of(cls, sample: Sample, n_knots: int) -> SplineFrequency:
+    def of(cls, sample: Sample, n_knots: int, curve: str) -> SplineFrequency:
         """Fit the spline to a sample with two outcomes; with few observations there are fewer knots."""
         from scipy.interpolate import CubicSpline
 
@@ -90,10 +95,13 @@ class SplineFrequency:
         at_most, at_least = -(-rows // (N_GRID - 1)) - 1, rows // (N_GRID - 1)
         slope = basis.derivative()(grid)
         covariance = (weights * variance) @ weights.T
+        score = (sample.event[np.maximum(at_most, 0)] + sample.event[np.minimum(at_least, n - 1)]) / 2
+        expected = score if curve == "residuals" else slope @ (weights @ np.add.reduceat(p, start))
         return cls(
             fractile=grid,
-            score=(sample.event[np.maximum(at_most, 0)] + sample.event[np.minimum(at_least, n - 1)]) / 2,
-            deviation=slope @ (weights @ residual),
+            score=score,
+            frequency=expected + slope @ (weights @ residual),
+            expected=expected,
             std=np.sqrt(np.clip(np.einsum("gj,jk,gk->g", slope, covariance, slope), 0.0, None)),
         )
 
@@ -131,8 +139,8 @@ class CumulativeGraph(Judged, Result):
     grid, score : arrays of shape (n_grid,)
         Fractiles for the curve of the frequency, and the prediction at each.
     frequency : array of shape (n_grid,)
-        Frequency of the event: the prediction plus the slope of a spline through the cumulative residuals, clipped to
-        [0, 1].
+        Frequency of the event: the prediction plus the slope of a spline through the cumulative residuals, or the slope
+        of one through the cumulative labels; clipped to [0, 1].
     frequency_lower, frequency_upper : arrays of shape (n_grid,)
         Band under calibration of each point of this curve alone (normal approximation with the exact variance).
     n_samples : int
@@ -224,6 +232,8 @@ class CumulativeGraphs(Result):
         Probability with which a calibrated model leaves its band.
     n_knots : int
         Number of knots of the spline.
+    curve : {"residuals", "labels"}
+        What the spline fits.
     method : {"monte-carlo", "asymptotic"}
         How the null distribution of the path was found.
     origin : str
@@ -235,6 +245,7 @@ class CumulativeGraphs(Result):
     lens_name: str
     alpha: float
     n_knots: int
+    curve: str
     method: str
     origin: str
 
@@ -283,8 +294,8 @@ class CumulativeGraphs(Result):
             [
                 f"Band of the sums: it contains the whole path of a calibrated model with probability {level}. "
                 f"Distribution: {self.origin}.",
-                f"Frequencies: prediction plus slope of a cubic spline through the cumulative residuals, {self.n_knots}"
-                " knots; their band is that of each point alone, by a normal approximation.",
+                f"Frequencies: {_CURVES[self.curve]}, {self.n_knots} knots; their band is that of each point alone, by "
+                "a normal approximation.",
                 *separate,
             ],
         )
@@ -297,6 +308,7 @@ def cumulative_graphs(
     *,
     method: str = "monte-carlo",
     n_knots: int = 6,
+    curve: str = "residuals",
     n_resamples: int | None = None,
     **options: Unpack[TestedEventOptions],
 ) -> CumulativeGraphs:
@@ -313,8 +325,9 @@ def cumulative_graphs(
     model is near the diagonal; (c) the frequency of the event and the prediction against the fractile; and (d) the
     frequency against the prediction. The frequency is the prediction plus the slope
     of the natural cubic spline, with equally spaced knots, that fits the points :math:`(i / n, h_i - \tilde h_i)` best.
-    The paper fits the points :math:`(i / n, h_i)` instead (section 4), which draws even a calibrated model away from
-    the diagonal where the predictions rise steeply; residuals have the slope 0 on average if the model is calibrated.
+    The paper fits the points :math:`(i / n, h_i)` instead (section 4; ``curve="labels"``), which draws even a
+    calibrated model away from the diagonal where the predictions rise steeply, and its band with it; residuals have the
+    slope 0 on average if the model is calibrated.
 
     The band in (a) and (b) has the same width everywhere and the level of all points together: it is the quantile of
     KS if the model is calibrated, so that the path leaves it exactly where the test with `KS` rejects. For a class pass
@@ -333,6 +346,9 @@ def cumulative_graphs(
         largest distance of a Brownian motion from 0.
     n_knots : int
         Number of knots of the spline, at least 2; the paper has 6.
+    curve : {"residuals", "labels"}
+        What the spline of the frequency fits: cumulative residuals, to whose slope the prediction is added, or
+        cumulative labels, as in the paper.
     n_resamples : int, optional
         Number of draws of the labels; by default 9,999, and 999 for more than 5,000,000 predicted probabilities.
 
@@ -349,8 +365,8 @@ def cumulative_graphs(
     ValueError
         If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if the lens
         has more than two outcomes; if there is no model, or models differ in their number of classes; if
-        ``alpha`` is not strictly between 0 and 1, ``method`` is unknown, ``n_knots`` < 2 or ``n_resamples`` < 1; if no
-        observation lies in the region.
+        ``alpha`` is not strictly between 0 and 1, ``method`` or ``curve`` is unknown, ``n_knots`` < 2 or
+        ``n_resamples`` < 1; if no observation lies in the region.
 
     See Also
     --------
@@ -373,6 +389,7 @@ def cumulative_graphs(
     classes, lens, alpha = options["classes"], options["lens"], options["alpha"]
     validate_choice(method, "method", _METHODS)
     knots = validate_count(n_knots, "n_knots", 2)
+    validate_choice(curve, "curve", tuple(_CURVES))
     named = by_name(y_prob)
     outcome, probs = validate_models(y_true, named, classes)
     look: LensLike = (Canonical() if probs[0].shape[1] == 2 else Confidence()) if lens is None else lens
@@ -392,19 +409,20 @@ def cumulative_graphs(
                 rng=seed,
                 progress=part_of(report, number, len(probs)),
             ).answers[0]
-            models.append(_graph(name, found, alpha, knots))
+            models.append(_graph(name, found, alpha, SplineFrequency.of(sample, knots, curve)))
     return CumulativeGraphs(
         models=tuple(models),
         lens=look,
         lens_name=lens_name(look, classes),
         alpha=alpha,
         n_knots=knots,
+        curve=curve,
         method=method,
         origin="Brownian limit" if method == "asymptotic" else Consistency().origin(n_resamples),
     )
 
 
-def _graph(name: str, found: Answer, alpha: float, n_knots: int) -> CumulativeGraph:
+def _graph(name: str, found: Answer, alpha: float, spline: SplineFrequency) -> CumulativeGraph:
     from scipy.special import ndtri
 
     sample = found.sample
@@ -415,9 +433,9 @@ def _graph(name: str, found: Answer, alpha: float, n_knots: int) -> CumulativeGr
     )
     worst = int(np.argmax(np.abs(observed - predicted)))
     shown = np.unique(np.append(np.linspace(0, len(end) - 1, min(len(end), _MOST_SHOWN - 1)).astype(np.int64), worst))
-    spline = SplineFrequency.of(sample, n_knots)
     reach = ndtri(1 - alpha / 2) * spline.std
-    low, high, frequency = (np.clip(spline.score + shift, 0.0, 1.0) for shift in (-reach, reach, spline.deviation))
+    ends = spline.frequency, spline.expected - reach, spline.expected + reach
+    frequency, low, high = (np.clip(values, 0.0, 1.0) for values in ends)
     return CumulativeGraph(
         name=name,
         fractile=end[shown] / sample.n_samples,

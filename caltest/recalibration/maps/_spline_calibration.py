@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from caltest.predictions._lens import Lens
 from caltest.predictions.inputs._parts import effective_of_sums
 from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import validate_bool, validate_choice, validate_count
+from caltest.predictions.inputs._validation import require, validate_bool, validate_choice, validate_count
 from caltest.recalibration.maps._logits import Objective, blocks
 from caltest.recalibration.maps._one_vs_rest import Map, OneVsRest, normalise
 
@@ -67,13 +68,36 @@ class TiedScores:
         )
 
 
+RUN_OUTS = {"linear": 2, "quadratic": 3, "cubic": 4}
+"""Ends of a spline (McKinley and Levine 1998), and the fewest knots that determine it."""
 _ROUNDS = 200
 _TOLERANCE = 1e-12
 
 
+def cardinal_splines(n_knots: int, run_out: str) -> Callable[..., Floats]:
+    r"""Return the cubic splines that are 1 at one of evenly spaced knots from 0 to 1 and 0 at the others.
+
+    With second derivatives M at the knots, the first interval, and in the same way the last one, ends straight
+    ("linear", the natural spline: :math:`M_1 = 0`), is a parabola ("quadratic": :math:`M_1 = M_2`), or continues the
+    cubic of the next one ("cubic": :math:`M_1 = 2 M_2 - M_3`).
+    """
+    from scipy.interpolate import CubicSpline
+
+    knots, unit = np.linspace(0.0, 1.0, n_knots), np.eye(n_knots)
+    ends: Any = {"linear": "natural", "cubic": "not-a-knot"}.get(run_out)
+    if ends is None:
+        inner = 4 * np.eye(n_knots - 2) + np.eye(n_knots - 2, k=1) + np.eye(n_knots - 2, k=-1)
+        inner[0, 0] += 1
+        inner[-1, -1] += 1
+        second = np.linalg.solve(inner, 6 * (n_knots - 1) ** 2 * np.diff(unit, 2, axis=0))
+        ends = (2, second[0]), (2, second[-1])
+    found: Callable[..., Floats] = CubicSpline(knots, unit, bc_type=ends)
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class CumulativeSpline:
-    r"""Natural cubic splines with the same knots and fractiles, as linear functions of the values that they fit.
+    r"""Cubic splines with the same knots and fractiles, as linear functions of the values that they fit.
 
     With :math:`A_{ij} = a_j(t_i)`, the j-th cardinal spline at fractile :math:`t_i`, the knots have the values
     :math:`\hat v = \arg\min \sum_i w_i ((A \hat v)_i - h_i)^2` and the slope at :math:`t_i` is
@@ -95,11 +119,11 @@ class CumulativeSpline:
     root_weight: Floats | None
 
     @classmethod
-    def of(cls, fractile: Floats, n_knots: int, weight: Floats | None = None) -> CumulativeSpline:
+    def of(
+        cls, fractile: Floats, n_knots: int, weight: Floats | None = None, run_out: str = "linear"
+    ) -> CumulativeSpline:
         """Return the splines with ``n_knots`` knots, evenly spaced from 0 to 1, for points at the fractiles."""
-        from scipy.interpolate import CubicSpline
-
-        cardinal = CubicSpline(np.linspace(0.0, 1.0, n_knots), np.eye(n_knots), bc_type="natural")
+        cardinal = cardinal_splines(n_knots, run_out)
         value, root = cardinal(fractile), None
         if weight is not None:
             root = np.sqrt(weight)
@@ -184,10 +208,10 @@ class SplineCalibration(OneVsRest):
         \hat h = \arg\min_h \sum_{i=1}^n \bigl( h(i / n) - h_i \bigr)^2, \qquad
         \gamma(s_i) = \hat h'(i / n),
 
-    where h is a natural cubic spline with evenly spaced knots from 0 to 1. As :math:`h'(t)` is the frequency of the
-    event at the t-th fractile of the scores (proposition 4.1), :math:`\gamma` maps scores to probabilities. Between
-    scores it is linear, and beyond the smallest and the largest one constant. As n observations cannot show that an
-    event is impossible or certain, values are cut off at
+    where h is a cubic spline, by default a natural one, with evenly spaced knots from 0 to 1. As :math:`h'(t)` is the
+    frequency of the event at the t-th fractile of the scores (proposition 4.1), :math:`\gamma` maps scores to
+    probabilities. Between scores it is linear, and beyond the smallest and the largest one constant. As n observations
+    cannot show that an event is impossible or certain, values are cut off at
 
     .. math::
 
@@ -198,12 +222,16 @@ class SplineCalibration(OneVsRest):
     Parameters
     ----------
     n_knots : int
-        Number of knots, at least 2; the tables of the paper have 6, 13 and 14.
-    target : Lens, optional
+        Number of knots, at least 2, 3 for ``run_out="quadratic"`` and 4 for "cubic"; the tables of the paper have 6, 13
+        and 14.
+    target : Lens or "ranks", optional
         The event. By default each class is one, and rows are divided by their sums. A lens with two outcomes maps one
         probability only: ``Confidence()`` and ``TopRank(r)`` that of the r-th most probable class ("top-r"),
         ``WithinTop(r)`` that of the r most probable ones together, ``ClassWise(k)`` that of a class. `predict_event`
         returns it; in `predict_proba` classes inside and outside the event share what is left in their old proportions.
+        With "ranks" every rank is an event (appendix D, table 5): the r-th largest probability of a row is replaced by
+        the value of the map of rank r, and rows are divided by their sums. Among equal probabilities the smaller class
+        comes first, as in `TopRank`. A lower rank may overtake a higher one, so that predicted classes can change.
     input : {"probabilities", "logits"}
         What X holds.
     classes : sequence, optional
@@ -214,13 +242,16 @@ class SplineCalibration(OneVsRest):
     constrained : bool
         Whether the slope is constrained so that :math:`0 \le \gamma(s_i) \le 1` at all scores, by a quadratic
         programme (end of section 4.1), before values are cut off.
+    run_out : {"linear", "quadratic", "cubic"}
+        How the spline ends (end of appendix C): straight, as a natural spline; as a parabola between the last two
+        knots; or as the same cubic between the last three knots, which scipy calls "not-a-knot".
 
     Attributes
     ----------
     maps_ : list of tuples of arrays
-        Distinct scores and their recalibrated values, before they are cut off, for each class or the target. For large
-        predictions in float32 every second score is left out where this changes its value by less than one part in ten
-        thousand.
+        Distinct scores and their recalibrated values, before they are cut off, for each class or rank, or the target.
+        For large predictions in float32 every second score is left out where this changes its value by less than one
+        part in ten thousand.
     least_ : float
         The probability 1 / (n + 2) below which values are cut off.
     classes_ : array of shape (n_classes,)
@@ -229,9 +260,11 @@ class SplineCalibration(OneVsRest):
     Raises
     ------
     TypeError
-        If ``n_knots`` is no integer, ``target`` no lens of caltest, or ``constrained`` not True or False.
+        If ``n_knots`` is no integer, ``target`` neither a lens of caltest nor a text, or ``constrained`` not True or
+        False.
     ValueError
-        If ``n_knots`` < 2, ``curve`` is unknown, or ``target`` has more than two outcomes.
+        If ``n_knots`` is too small, ``curve`` or ``run_out`` is unknown, ``target`` is another text than "ranks", or
+        has more than two outcomes.
 
     See Also
     --------
@@ -280,10 +313,11 @@ class SplineCalibration(OneVsRest):
     _fitted: ClassVar[tuple[str, ...]] = ("least_",)
 
     n_knots: int = 6
-    target: Lens | None = None
+    target: Lens | str | None = None
     _: KW_ONLY
     curve: str = "residuals"
     constrained: bool = False
+    run_out: str = "linear"
 
     def predict_event(self, X: ArrayLike) -> Floats:  # noqa: N803
         """Return recalibrated probabilities of the event of ``target``.
@@ -306,16 +340,23 @@ class SplineCalibration(OneVsRest):
             If there is no ``target``, or predictions are refused.
         """
         check_is_fitted(self)
-        if self.target is None:
-            refuse("`predict_event` needs a `target` such as Confidence(), got target=None; use `predict_proba`.")
+        if not isinstance(self.target, Lens):
+            needs = f"`predict_event` needs a `target` such as Confidence(), got target={self.target!r}"
+            refuse(f"{needs}; use `predict_proba`.")
         return self._evaluate(self.maps_[0], self.target.induced(self._read(X))[:, 1])
 
     def _validate(self) -> None:
-        validate_count(self.n_knots, "n_knots", minimum=2)
+        validate_choice(self.run_out, "run_out", tuple(RUN_OUTS))
+        validate_count(self.n_knots, "n_knots", minimum=RUN_OUTS[self.run_out])
         validate_choice(self.curve, "curve", ("residuals", "labels"))
         validate_bool(self.constrained, "constrained")
-        if self.target is not None and not isinstance(self.target, Lens):
-            refuse(f"`target` must be a lens such as Confidence(), or None, got {self.target!r}.", TypeError)
+        right = self.target is None or self.target == "ranks" or isinstance(self.target, Lens)
+        require(
+            right,
+            "`target` must be a lens such as Confidence(), 'ranks' or None",
+            self.target,
+            right_type=isinstance(self.target, str),
+        )
 
     def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> Objective | None:
         self.least_ = 1.0 / (len(values) + 2)
@@ -323,6 +364,10 @@ class SplineCalibration(OneVsRest):
         try:
             if self.target is None:
                 return super()._fit(values, outcome, weight)
+            if not isinstance(self.target, Lens):
+                order = _ranked(values)
+                rank = np.argmax(order == outcome[:, None], axis=1)
+                return super()._fit(np.take_along_axis(values, order, axis=1), rank, weight)
             fitted, objective = self._fit_target(self.target, values, outcome, weight)
             self.maps_ = [fitted]
             return objective
@@ -340,6 +385,10 @@ class SplineCalibration(OneVsRest):
     def _map(self, values: NDArray[Any]) -> NDArray[Any]:
         if self.target is None:
             return super()._map(values)
+        if not isinstance(self.target, Lens):
+            order, found = _ranked(values), np.empty_like(values)
+            np.put_along_axis(found, order, super()._map(np.take_along_axis(values, order, axis=1)), axis=1)
+            return found
         induced = self.target.induced(values)
         inside = np.broadcast_to(self.target.outcomes(values) == 1, values.shape)
         return _share(values, inside, induced, self._evaluate(self.maps_[0], induced[:, 1]))
@@ -391,7 +440,7 @@ class SplineCalibration(OneVsRest):
         if self._shared is None or weighted:
             n = len(ties.share)
             fractile = np.cumsum(ties.share) if weighted else np.arange(1, n + 1) / n
-            self._shared = CumulativeSpline.of(fractile, self.n_knots, ties.share if weighted else None)
+            self._shared = CumulativeSpline.of(fractile, self.n_knots, ties.share if weighted else None, self.run_out)
         return self._shared
 
     def _evaluate(self, fitted: Map, score: NDArray[Any]) -> Floats:
@@ -400,6 +449,11 @@ class SplineCalibration(OneVsRest):
     def _cut(self, value: NDArray[Any], score: NDArray[Any]) -> Floats:
         """Return values that are no nearer to 0 and 1 than n observations can show, or than the score itself."""
         return np.clip(value, np.minimum(score, self.least_), np.maximum(score, 1.0 - self.least_))
+
+
+def _ranked(prob: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the classes of each row by falling probability, the smaller class first among equal ones."""
+    return np.argsort(-prob, axis=1, kind="stable")
 
 
 def _thinned(score: NDArray[Any], value: NDArray[Any]) -> Map:

@@ -95,10 +95,17 @@ def test_a_label_of_probability_0_is_rejected():
 def test_slopes_are_those_of_the_slow_twin(n_knots):
     y_true, y_prob = problem(n=150)
     sample = make_sample(y_true, y_prob, lens=ct.Confidence())
-    found = SplineFrequency.of(sample, n_knots)
+    found = SplineFrequency.of(sample, n_knots, "residuals")
     induced, event = ct.Confidence()(y_prob, y_true)
-    expected = slow_slope(np.round(induced[:, 1], 12), event, n_knots, found.fractile)
-    np.testing.assert_allclose(found.deviation, expected, atol=1e-8)
+    score = np.round(induced[:, 1], 12)
+    expected = slow_slope(score, event, n_knots, found.fractile)
+    np.testing.assert_allclose(found.frequency - found.score, expected, atol=1e-8)
+    np.testing.assert_array_equal(found.expected, found.score)
+    of_labels = SplineFrequency.of(sample, n_knots, "labels")
+    smoothed = slow_slope(score, 2 * score, n_knots, found.fractile)  # residuals that are the predictions
+    np.testing.assert_allclose(of_labels.expected, smoothed, atol=1e-8)
+    np.testing.assert_allclose(of_labels.frequency, smoothed + expected, atol=1e-8)
+    np.testing.assert_array_equal(of_labels.std, found.std)
 
 
 @pytest.mark.slow
@@ -108,8 +115,8 @@ def test_slopes_of_calibrated_models_have_mean_0_and_the_stated_variance():
     event = np.round(rng.beta(0.6, 0.6, 80), 2)
     drawn, std = [], None
     for _ in range(2000):
-        found = SplineFrequency.of(make_sample((rng.random(80) < event).astype(int), event), 6)
-        drawn.append(found.deviation)
+        found = SplineFrequency.of(make_sample((rng.random(80) < event).astype(int), event), 6, "labels")
+        drawn.append(found.frequency - found.expected)
         std = found.std
     error = 4 / np.sqrt(2000)
     assert np.all(np.abs(np.mean(drawn, axis=0)) < error * std)
@@ -121,6 +128,34 @@ def test_a_constant_deviation_is_found_exactly():
     (graph,) = ct.cumulative_graphs([1, 0] * 50, [0.3] * 100, n_resamples=19, rng=0)
     np.testing.assert_allclose(graph.frequency, 0.5)
     np.testing.assert_allclose(graph.score, 0.3)
+
+
+def test_the_spline_of_the_paper_goes_through_the_labels():
+    """Its band moves with it: a calibrated model is drawn away from the diagonal, and inside its band."""
+    rng = np.random.default_rng(0)
+    event = np.sort(rng.beta(0.03, 0.03, 4000))
+    graphs = ct.cumulative_graphs(rng.random(4000) < event, event, curve="labels", n_resamples=99, rng=0)
+    (graph,) = graphs
+    middle = (graph.frequency_lower + graph.frequency_upper) / 2
+    inside = (graph.frequency >= graph.frequency_lower) & (graph.frequency <= graph.frequency_upper)
+    assert np.abs(middle - graph.score)[20:80].max() > 0.1
+    assert inside.mean() > 0.8
+    assert graphs.curve == "labels"
+    assert "slope of a cubic spline through the cumulative labels" in " ".join(str(graphs).split())
+
+
+def test_ks_is_the_expected_error_where_the_sign_is_constant():
+    """Equation 8: residuals of one sign add up to |accuracy - mean confidence|, and every cell of ECE has that sign."""
+    rng = np.random.default_rng(0)
+    event = rng.uniform(0.5, 1.0, 200)
+    y_true = np.zeros(200, dtype=int)
+    ks, ece = (ct.calibration_error(y_true, event, statistic=s) for s in (ct.KS(), ct.ECE(ct.EqualWidth(15))))
+    assert ks == pytest.approx(event.mean(), rel=1e-12)
+    assert ece == pytest.approx(event.mean(), rel=1e-12)
+    y_true, y_prob = ct.datasets.load_cifar10_vgg16()
+    gap = y_prob.max(axis=1).astype(float).mean() - np.mean(y_prob.argmax(axis=1) == y_true)
+    ks = ct.calibration_error(y_true, y_prob, statistic=ct.KS(), lens=ct.Confidence())
+    assert (round(ks, 5), round(gap, 5)) == (0.0397, 0.03967)  # a sharp network: the sign hardly changes
 
 
 @pytest.mark.parametrize("n", [400, 333, 7, 1])
@@ -199,6 +234,7 @@ def test_refusals():
         ({"y_prob": {"a": y_prob * 2}}, ValueError, "a: `y_prob` must lie in"),
         ({"method": "exact"}, ValueError, "`method` must be one of 'monte-carlo', 'asymptotic', got 'exact'"),
         ({"n_knots": 1}, ValueError, "`n_knots` must be an integer >= 2, got 1"),
+        ({"curve": "events"}, ValueError, "`curve` must be one of 'residuals', 'labels', got 'events'"),
         ({"lens": ct.Canonical()}, ValueError, "`KS` needs a two-outcome lens"),
         ({"alpha": 1}, ValueError, "`alpha` must lie strictly between 0 and 1"),
     ):

@@ -192,6 +192,65 @@ def test_large_predictions_in_single_precision_keep_their_values():
         np.testing.assert_allclose(found, wanted._evaluate(wanted.maps_[k], prob[:, k]), rtol=1e-3, atol=1e-6)
 
 
+# Every rank (table 5) and other ends of the spline (appendix C).
+
+
+@pytest.mark.parametrize("curve", ["residuals", "labels"])
+def test_every_rank_has_the_map_of_its_target(curve):
+    prob, y_true = over_confident(900, 4)
+    new, _ = over_confident(300, 4, seed=1)
+    found = SplineCalibration(6, "ranks", curve=curve).fit(prob, y_true).predict_proba(new)
+    wanted = np.empty(new.shape)
+    for i, order in enumerate(np.argsort(-new, axis=1, kind="stable")):
+        wanted[i, order] = np.arange(4)
+    for r in range(4):
+        of_rank = SplineCalibration(6, TopRank(r + 1), curve=curve).fit(prob, y_true).predict_event(new)
+        rows, columns = np.nonzero(wanted == r)
+        wanted[rows, columns] = -of_rank  # negative: no rank
+    np.testing.assert_allclose(found, wanted / wanted.sum(axis=1, keepdims=True), atol=1e-12)
+
+
+def test_ranks_of_a_network(vgg):
+    """Nearly all miscalibration of the first three ranks goes; labels keep the predicted classes, as in table 5."""
+    y_true, prob = vgg
+    half, rest = slice(0, 5000), slice(5000, None)
+    lenses = (Confidence(), TopRank(2), TopRank(3), WithinTop(2))
+    for curve, accuracy, errors in (
+        ("residuals", 0.9348, (0.00983, 0.00674, 0.00328, 0.00344)),
+        ("labels", 0.9404, (0.01227, 0.01231, 0.00332, 0.00569)),
+    ):
+        found = SplineCalibration(6, "ranks", curve=curve).fit(prob[half], y_true[half]).predict_proba(prob[rest])
+        assert np.mean(found.argmax(axis=1) == y_true[rest]) == pytest.approx(accuracy, abs=1e-9), curve
+        for lens, expected in zip(lenses, errors, strict=True):
+            value = caltest.calibration_error(y_true[rest], found, lens=lens, statistic=caltest.KS())
+            assert value == pytest.approx(expected, abs=6e-6), (curve, lens)
+
+
+def test_ranks_of_ties_and_permuted_classes(vgg):
+    """Distinct probabilities: permuted classes give permuted results. Of equal ones the smaller class is first."""
+    prob, y_true = over_confident(400, 3)
+    order = np.array([2, 0, 1])
+    plain = SplineCalibration(target="ranks").fit(prob, y_true).predict_proba(prob)
+    place = np.argsort(order)
+    permuted = SplineCalibration(target="ranks").fit(prob[:, order], place[y_true]).predict_proba(prob[:, order])
+    np.testing.assert_allclose(permuted, plain[:, order], atol=1e-12)
+    uniform = SplineCalibration(target="ranks").fit(np.full((30, 3), 1 / 3), np.arange(30) % 3)
+    np.testing.assert_allclose(uniform.predict_proba([[1 / 3, 1 / 3, 1 / 3]]), 1 / 3, atol=1e-12)
+
+
+def test_ends_of_the_spline_on_a_network(vgg):
+    y_true, prob = vgg
+    right = prob.argmax(axis=1) == y_true
+    values = {}
+    for curve in ("residuals", "labels"):
+        for run_out in ("linear", "quadratic", "cubic"):
+            fitted = SplineCalibration(6, Confidence(), curve=curve, run_out=run_out).fit(prob[:5000], y_true[:5000])
+            event = np.clip(np.interp(prob[5000:].max(axis=1), *fitted.maps_[0]), 0.0, 1.0)
+            values[curve, run_out] = caltest.calibration_error(right[5000:], event, statistic=caltest.KS())
+    expected = (0.012205, 0.013586, 0.014368, 0.011095, 0.006960, 0.008417)  # by the matrices of appendix C
+    np.testing.assert_allclose(list(values.values()), expected, atol=6e-7)
+
+
 def test_bad_arguments_are_refused():
     prob, y_true = over_confident(50, 3)
     for options, error, message in (
@@ -199,6 +258,13 @@ def test_bad_arguments_are_refused():
         ({"n_knots": 6.5}, TypeError, "`n_knots`"),
         ({"curve": "cubic"}, ValueError, "`curve`"),
         ({"constrained": "yes"}, TypeError, "`constrained`"),
+        ({"run_out": "natural"}, ValueError, "`run_out` must be one of 'linear', 'quadratic', 'cubic'"),
+        ({"run_out": "cubic", "n_knots": 3}, ValueError, "`n_knots`"),
+        (
+            {"target": "classes"},
+            ValueError,
+            "`target` must be a lens such as Confidence\\(\\), 'ranks' or None, got 'classes'",
+        ),
         ({"target": 1}, TypeError, "`target` must be a lens"),
         ({"target": TopK(2)}, ValueError, "`target` must have two outcomes"),
     ):
@@ -206,3 +272,5 @@ def test_bad_arguments_are_refused():
             SplineCalibration(**options).fit(prob, y_true)
     with pytest.raises(ValueError, match="`predict_event` needs a `target`"):
         SplineCalibration().fit(prob, y_true).predict_event(prob)
+    with pytest.raises(ValueError, match="got target='ranks'; use `predict_proba`"):
+        SplineCalibration(target="ranks").fit(prob, y_true).predict_event(prob)

@@ -16,16 +16,28 @@ def steps(n, seed=0):
     return np.arange(1, n + 1) / n, score, np.cumsum(label - score) / n
 
 
-def published(fractile, height, n_knots):
-    """Values and slopes at the fractiles by the matrices of appendix C of Gupta et al. (2020)."""
+def published(fractile, height, n_knots, run_out="linear"):
+    """Values and slopes at the fractiles by the matrices of appendix C of Gupta et al. (2020).
+
+    For other ends than straight ones the paper changes the first and last rows of A; those of M that are 0 change too.
+    """
     h = 1 / (n_knots - 1)
     inner = n_knots - 2
     a = 4 * np.eye(inner) + np.eye(inner, k=1) + np.eye(inner, k=-1)
+    if run_out == "quadratic":
+        a[0, 0] = a[-1, -1] = 5 if inner > 1 else 6
+    elif run_out == "cubic":
+        a[0, :2] = a[-1, :-3:-1] = 6, 0
     b = np.zeros((inner, n_knots))
     for row in range(inner):
         b[row, row : row + 3] = 1, -2, 1
     second = np.linalg.solve(a, 6 / h**2 * b)
-    m = np.vstack([np.zeros(n_knots), second, np.zeros(n_knots), np.eye(n_knots)])
+    first, last = np.zeros((2, n_knots))
+    if run_out == "quadratic":
+        first, last = second[0], second[-1]
+    elif run_out == "cubic":
+        first, last = 2 * second[0] - second[1], 2 * second[-1] - second[-2]
+    m = np.vstack([first, second, last, np.eye(n_knots)])
     value, slope = np.zeros((2, len(fractile), 2 * n_knots))
     for i, x in enumerate(fractile):
         j = min(int(np.floor(x / h)), n_knots - 2)
@@ -97,3 +109,13 @@ def test_constraints_that_hold_change_nothing():
         spline.fit_constrained(height, spline.slope, -score, 1 - score),
         np.linalg.solve(spline.triangular, spline.projection(height)),
     )
+
+
+@pytest.mark.parametrize(("run_out", "n_knots"), [("quadratic", 3), ("quadratic", 6), ("cubic", 4), ("cubic", 6)])
+def test_other_ends_are_those_of_mckinley_and_levine(run_out, n_knots):
+    fractile, _, height = steps(700)
+    spline = CumulativeSpline.of(fractile, n_knots, run_out=run_out)
+    knots = spline.fit(height)
+    _, slope, wanted = published(fractile, height, n_knots, run_out)
+    np.testing.assert_allclose(knots, wanted, atol=1e-10)
+    np.testing.assert_allclose(spline.slope @ knots, slope, atol=1e-9)
