@@ -6,7 +6,9 @@ there, ``--data-sets`` sets how many data sets are drawn for each error.
 
 The true probabilities are computed here, and the draws are new ones: data sets of the same predictions are ranked among
 the same 9,999 draws, each by itself, which gives the p-values of `calibration_test` with these draws. With groups a
-tenth of the data sets is drawn, and each is tested by `calibration_test` with its draws and random signs.
+tenth of the data sets is drawn, and each is tested by `calibration_test` with its draws and random signs. So are states
+of the whole prediction, each by its own 199 draws. They do not hold the predictions: the error that is simulated has
+the printed percentage points, and the size is that of this error. ``--only`` measures some rows again.
 """
 
 import argparse
@@ -39,6 +41,7 @@ from caltest.predictions._view import LensView  # noqa: E402
 from caltest.resampling.draws._labels import OutcomeDraws  # noqa: E402
 from caltest.resampling.engine._evaluation import Evaluation, Question  # noqa: E402
 from caltest.resampling.engine._pvalues import RankedDraws  # noqa: E402
+from caltest.streaming import CalibrationState, RedrawnCells  # noqa: E402
 
 SEED = 20261126
 LEVEL = 0.05
@@ -125,6 +128,22 @@ DESIGNS = {
     ("ten classes, Dirichlet(0.5)", 2_000): ten_classes,
     ("ten classes, Dirichlet(0.5)", 10_000): ten_classes,
     ("ten classes, sharp network", 2_000): of_network,
+}
+
+
+def of_logits(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return probabilities of five or ten classes whose logits are normal, some classes rarer than others."""
+    k, spread = (5, 2) if n < 5_000 else (10, 3)
+    odds = np.exp(rng.normal(0, spread, (n, k)) + np.linspace(1, -1, k))
+    return odds / odds.sum(axis=1, keepdims=True)
+
+
+OF_STATES = {
+    ("state of three classes", 200): lambda n, rng: rng.dirichlet(np.ones(3), n),
+    ("state of three classes", 2_000): lambda n, rng: rng.dirichlet(np.ones(3), n),
+    ("state of five classes, normal logits", 3_000): of_logits,
+    ("state of ten classes, normal logits", 5_000): of_logits,
+    ("state of ten classes, sharp network", 10_000): of_network,
 }
 
 
@@ -242,6 +261,36 @@ def measure(name: str, n: int, count: int) -> Iterator[Row]:
         yield Row(name, n, error.kind, error.family, *size, rate, count, seconds)
 
 
+def measure_of_state(name: str, n: int, count: int) -> Iterator[Row]:
+    """Yield the rejection rates of states of the whole prediction."""
+    rng = np.random.default_rng([SEED, n, *name.encode()])
+    prob = OF_STATES[name, n](n, rng)
+
+    def state(true_prob: np.ndarray, seed: int) -> CalibrationState:
+        empty = CalibrationState(prob.shape[1], caltest.Canonical(), RedrawnCells(rng=seed))
+        return empty.update(simulate(true_prob, rng), prob)
+
+    calm = next(test for test in (state(prob, seed).test() for seed in range(100)) if test.decision == "not rejected")
+    _ = calm.verdict  # may compile
+    start = time.process_time()
+    found = state(prob, 0).test().extend(type(calm), pvalue=1.0).verdict.detectable
+    seconds = time.process_time() - start
+    for error in found.errors:
+        sign = 1 if error.size > (0 if error.family == "shift" else 1) else -1
+
+        def moved(amount: float, error=error, sign=sign) -> np.ndarray:
+            size = sign * amount if error.family == "shift" else math.exp(sign * amount)
+            return true_probability(prob, error.family, size)
+
+        def excess(amount: float, error=error, moved=moved) -> float:
+            return float(50 * np.abs(moved(amount) - prob).sum(axis=1).mean() - error.points)
+
+        amount = brentq(excess, 1e-6, 6.0)
+        rejected = sum(state(moved(amount), seed).test().rejected for seed in range(count))
+        size = sign * amount if error.family == "shift" else math.exp(sign * amount)
+        yield Row(name, n, error.kind, error.family, size, error.points, error.factor, rejected / count, count, seconds)
+
+
 def rates_table(frame: pd.DataFrame) -> str:
     """Return the table of the page."""
     lines = []
@@ -259,17 +308,30 @@ def main() -> None:
     parser.add_argument("--data-sets", type=int, default=DATA_SETS, help="data sets per error (default: %(default)s)")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the table from the data")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of data and page")
+    parser.add_argument("--only", default="", help="predictions that are measured again, by a part of their name")
     asked = parser.parse_args()
     data, page = asked.docs / "data" / "detectable.csv", asked.docs / "how-many-observations.md"
     if not asked.page:
         measured = commit()
-        rows = []
-        for name, n in [*DESIGNS, *WITH_GROUPS]:
-            designed = (name, n) in WITH_GROUPS
-            rows += measure_designed(name, n, asked.data_sets // 10) if designed else measure(name, n, asked.data_sets)
+        rows, designs = [], [*DESIGNS, *WITH_GROUPS, *OF_STATES]
+        for name, n in designs:
+            if asked.only not in name:
+                continue
+            few = asked.data_sets // 10
+            if (name, n) in OF_STATES:
+                rows += measure_of_state(name, n, few)
+            else:
+                rows += measure_designed(name, n, few) if (name, n) in WITH_GROUPS else measure(name, n, 10 * few)
             print(*rows[-4:], sep="\n", flush=True)
         about = f"# seed: {SEED}; commit: {measured}; date: {datetime.now(UTC):%Y-%m-%d}; resamples: {N_RESAMPLES}\n"
-        data.write_text(about + pd.DataFrame(rows).to_csv(index=False, float_format="%.5g"))
+        frame = pd.DataFrame(rows)
+        if asked.only:  # the other rows stay
+            stored = read(data.read_text())
+            about = data.read_text().partition("\n")[0] + "\n"
+            again = {name for name, _ in designs if asked.only in name}
+            kept = stored["predictions"].isin({name for name, _ in designs} - again)
+            frame = pd.concat([stored[kept], frame])
+        data.write_text(about + frame.to_csv(index=False, float_format="%.5g"))
     page.write_text(with_table(page.read_text(), mark("detectable"), rates_table(read(data.read_text()))))
     print(f"written: {data}, {page}")
 

@@ -34,6 +34,8 @@ from caltest.statistics import Omnibus, Statistic
 
 ENOUGH_DRAWS = 999
 """Draws of a test that are enough to take its critical value from them; otherwise new ones are made."""
+CRITICAL_DRAWS = 1_999
+"""Draws where those of the test are not taken."""
 UNIT = 3.2
 """Standard errors of an error that the default test finds, about."""
 LARGE = 2**18
@@ -42,7 +44,6 @@ LARGE = 2**18
 _FEWER = 3  # a third as many
 _FEWER_WITH_GROUPS = 8, 20  # the more the larger the sample is
 _SOME = 2**14
-_CRITICAL_DRAWS = 1_999  # where those of the test are not taken
 _SAME = 1e-9  # predictions that differ by less from their complement
 
 
@@ -127,9 +128,9 @@ class Detection:
             return None
         if sample.group is not None:
             alike = AlikeLabels.as_observed(sample)
-            return cls.of(test.test_statistic, sample, alpha=test.alpha, n_resamples=_CRITICAL_DRAWS, alike=alike)
+            return cls.of(test.test_statistic, sample, alpha=test.alpha, n_resamples=CRITICAL_DRAWS, alike=alike)
         if sample.n_outcomes == 2 and isinstance(test.test_statistic, Omnibus):
-            return cls.of_either(test.test_statistic, sample, alpha=test.alpha, n_resamples=_CRITICAL_DRAWS)
+            return cls.of_either(test.test_statistic, sample, alpha=test.alpha, n_resamples=CRITICAL_DRAWS)
         drawn = [part.null_distribution for part in test.components]
         if any(values is None or len(values) < ENOUGH_DRAWS for values in drawn):
             return cls.of(test.test_statistic, sample, alpha=test.alpha)
@@ -167,7 +168,7 @@ class Detection:
     def _ranked_alike(self) -> RankedDraws:
         """Draws of labels that are alike and follow the predictions."""
         assert self.alike is not None
-        drawn = self.alike.draw(self.sample.expected, _CRITICAL_DRAWS, int(self.seed >> np.uint64(2)))
+        drawn = self.alike.draw(self.sample.expected, CRITICAL_DRAWS, int(self.seed >> np.uint64(2)))
         return RankedDraws.of(np.concatenate([self._evaluation.of_labels(labels)[0] for labels in drawn], axis=1))
 
     @cached_property

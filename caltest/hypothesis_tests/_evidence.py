@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from caltest.estimation.event._event_cells import FEWEST_EVENTS, EventCells
 from caltest.estimation.event._in_the_large import InTheLarge
 from caltest.estimation.event._slope import Slope
 from caltest.hypothesis_tests._class_totals import ClassTotals
-from caltest.hypothesis_tests._detection import Detection, sample_of
+from caltest.hypothesis_tests._detection import CRITICAL_DRAWS, Detection, sample_of
 from caltest.hypothesis_tests._findings import NamedError, findings_of_classes, findings_of_event, level_of_each
 from caltest.hypothesis_tests._numbers import (
     IF_CALIBRATED,
@@ -159,7 +159,8 @@ class Evidence(ABC):
     def numbers_of(self, test: TestResult) -> dict[str, Any]:
         """Return the fields of a verdict that are numbers beside its sentences."""
         sizes = self.sizes_of(test, self.interval if test.rejected else None)
-        return {**sizes, "detectable": self._detectable(test)}
+        detectable = self._detectable(test)
+        return {**sizes, "detectable": detectable, "why_unknown": "" if detectable is not None else self.why_unknown}
 
     def sizes_of(self, test: TestResult, size: L2Interval | None) -> dict[str, Any]:
         """Return the fields of a verdict that are what was observed, with a typical error if there is one."""
@@ -170,6 +171,11 @@ class Evidence(ABC):
         if where is not None and where is not test.findings[0]:  # which is a sentence
             numbers.append(Number(name="worst", estimate=where.observed, shown=where.place))
         return {"numbers": tuple(numbers), "size": size, "where": where}
+
+    @property
+    def why_unknown(self) -> str:
+        """Why no smallest detectable error is known, as the rest of a sentence; empty without a reason."""
+        return ""
 
     def _detectable(self, test: TestResult) -> Any:
         """Return the smallest error that would have been found, if none is; None where it is not known."""
@@ -339,27 +345,68 @@ class EventEvidence(Evidence):
         return {"sample": None, **{name: getattr(self, name) for name in known}}
 
 
+class KeptClasses(Protocol):
+    """What a state of several classes knows of the observations, which it does not hold."""
+
+    def of_confidence(self) -> EventEvidence:
+        """Return what is known of the event that the predicted class is right."""
+
+    def totals(self) -> ClassTotals:
+        """Return the totals of the classes."""
+
+    def interval(self) -> L2Interval:
+        """Return the l2 error with its interval, in the cells of the state."""
+
+    def fitting(self) -> Floats | str:
+        """Return predictions of which labels are simulated, or why there are none, as the rest of a sentence."""
+
+
 @dataclass(frozen=True, eq=False)
 class ClassesEvidence(Evidence):
     """What is known of predicted probabilities of several classes.
 
     Attributes
     ----------
-    of_state : callable or None
-        Returns what is known of the confidence, and the totals of the classes, of a stream that has no sample.
+    of_state : KeptClasses or None
+        What a state knows of the observations, which it does not hold.
     """
 
-    of_state: Callable[[], tuple[EventEvidence, ClassTotals]] | None = None
+    of_state: KeptClasses | None = None
 
     @cached_property
     def confidence(self) -> EventEvidence:
         """What is known of the event that the predicted class is right."""
         if self.of_state is not None:
-            return self.of_state()[0]
+            return self.of_state.of_confidence()
         assert self.sample is not None
         sample = self.sample
         design: dict[str, Any] = {"weight": sample.weight, "group": sample.group}
         return EventEvidence(induce(sample.given, sample.outcome, lens=Confidence(), **design), Confidence())
+
+    @cached_property
+    def interval(self) -> L2Interval | None:
+        """The l2 error with its interval: in default cells, of a state in its own ones."""
+        return super().interval if self.of_state is None else self.of_state.interval()
+
+    @cached_property
+    def _fitting(self) -> Floats | str:
+        """Predictions that fit what a state holds, or why there are none."""
+        return "" if self.of_state is None else self.of_state.fitting()
+
+    @property
+    def why_unknown(self) -> str:
+        """Why no smallest detectable error is known, as the rest of a sentence; empty without a reason."""
+        return self._fitting if isinstance(self._fitting, str) else ""
+
+    def _detection(self, test: TestResult) -> Detection | None:
+        """Return the test on simulated labels, of a state on predictions that fit what it holds."""
+        if self.of_state is None:
+            return super()._detection(test)
+        if isinstance(self._fitting, str):
+            return None
+        sample = induce(self._fitting, np.zeros(len(self._fitting), dtype=np.int64))
+        more: dict[str, Any] = {"alpha": test.alpha, "n_resamples": CRITICAL_DRAWS, "n_samples": test.n_samples}
+        return Detection.of(test.test_statistic, sample, **more)
 
     @property
     def cells(self) -> EventCells:
@@ -394,7 +441,7 @@ class ClassesEvidence(Evidence):
     def totals(self) -> ClassTotals | None:
         """The numbers of observations of the classes; None if observations have groups or weights."""
         if self.of_state is not None:
-            return self.of_state()[1]
+            return self.of_state.totals()
         sample = self.sample
         assert sample is not None
         if sample.weight is not None or sample.group is not None:

@@ -96,6 +96,8 @@ class Verdict(Result):
         Labels that had been given probability 0.
     detectable : DetectableError or None
         The smallest error that would have been found, if none is.
+    why_unknown : str
+        Why no smallest detectable error is known, as the rest of a sentence; may be empty.
     cautions : tuple of Note
         What changes the reading.
     details : tuple of str
@@ -140,6 +142,7 @@ class Verdict(Result):
     where: Finding | None = None
     impossible: Impossible | None = None
     detectable: Any = None
+    why_unknown: str = ""
     cautions: tuple[Note, ...] = ()
     details: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
@@ -352,7 +355,10 @@ class Verdict(Result):
         if self.detectable is None:
             unknown = "No error is found, but it is not known how large an error would have been found"
             how = " `caltest.detectable_error` computes it from a sample of the predictions." if self.streamed else ""
-            return f"{unknown}: this answer approves nothing by itself.{how} Test the predictions again on new data."
+            why = f", because {self.why_unknown}" if self.why_unknown else ""
+            return (
+                f"{unknown}{why}: this answer approves nothing by itself.{how} Test the predictions again on new data."
+            )
         return "Nothing speaks against these predictions. Test them again on new data from time to time."
 
     @property

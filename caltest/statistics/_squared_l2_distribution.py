@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,8 +63,22 @@ class SquaredL2Distribution:
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> SquaredL2Distribution:
         """Estimate the distribution from the residuals of a sample."""
-        n, moments = sample.n_samples, sample.once(cell_moments, partition)
-        largest = greatest_l2(sample.n_outcomes)
+        estimate = float(SquaredL2(partition).evaluate(sample, sample.outcome))
+        surprise_pvalue = partial(_surprise_pvalue, sample)
+        moments = sample.once(cell_moments, partition)
+        return cls.of_moments(moments, estimate, sample.n_samples, sample.n_outcomes, surprise_pvalue)
+
+    @classmethod
+    def of_moments(
+        cls,
+        moments: Sequence[CellMoments],
+        estimate: float,
+        n: int,
+        n_outcomes: int,
+        surprise_pvalue: Callable[[], float],
+    ) -> SquaredL2Distribution:
+        """Estimate the distribution of T from the residuals in cells, with the exact p-value of surprises if needed."""
+        largest = greatest_l2(n_outcomes)
         rows = np.array([cell.n_samples for cell in moments])
         surprises = np.array([round(cell.squares / largest) for cell in moments])
         noise = math.sqrt(2 * max(sum(cell.null_pairs for cell in moments), sum(cell.pairs for cell in moments))) / n
@@ -72,13 +87,13 @@ class SquaredL2Distribution:
         kappa = max(along / gap if gap > 0 else 0.0, _null_scale(moments, n))
         spread = math.sqrt(noise**2 + 4 * along / n**2)
         return cls(
-            float(SquaredL2(partition).evaluate(sample, sample.outcome)),
+            estimate,
             noise,
             kappa / n,
-            spread if spread > 0 and sample.n_outcomes > 2 else None,
+            spread if spread > 0 and n_outcomes > 2 else None,
             np.column_stack([rows, rows / n, surprises])[(surprises <= 1) | (noise == 0)],
             largest,
-            _surprise_pvalue(sample) if sum(cell.predicted_variance for cell in moments) < _FEW_SURPRISES else 0.0,
+            surprise_pvalue() if sum(cell.predicted_variance for cell in moments) < _FEW_SURPRISES else 0.0,
         )
 
     @property
@@ -181,11 +196,44 @@ class CellMoments:
     @classmethod
     def of(cls, error: Floats, prob: Floats) -> CellMoments:
         """Return the moments of residuals and predictions ``(n_samples, d)`` of at least two observations."""
-        n = len(error)
-        square = np.square(error).sum(axis=1)
-        joint = error.T @ error  # as fast as half of a product: NumPy knows that it is symmetric
-        predicted = np.diag(prob.sum(axis=0)) - prob.T @ prob
-        mean = error.mean(axis=0)
+        square, predicted = np.square(error).sum(axis=1), np.diag(prob.sum(axis=0)) - prob.T @ prob
+        return cls._of(
+            len(error),
+            error.mean(axis=0),
+            error.T @ error,  # as fast as half of a product: NumPy knows that it is symmetric
+            predicted,
+            float(square.sum()),
+            float(np.square(square).sum()),
+            float(squared_norms(prob).sum()),
+        )
+
+    @classmethod
+    def of_sums(cls, n: int, observed: Floats, predicted: Floats, own: float, squares: float) -> CellMoments:
+        r"""Return the moments of a cell of at least two observations of which only sums are known.
+
+        ``observed`` and ``predicted (n_outcomes,)`` are the numbers N of outcomes and the sums of predictions with mean
+        m, ``own`` and ``squares`` the sums of the probability of the outcome and of the squared length of the
+        predictions. With the sum S of the residuals, whose squared lengths sum up to Q, the sum of their products is
+        taken to be :math:`S S^\top / n` plus a multiple of :math:`\operatorname{diag} N - N N^\top / n` with which the
+        trace is Q, and that of the predicted covariances to be such a multiple of :math:`\operatorname{diag} m - m
+        m^\top`. Sums of fourth powers are the smallest possible ones, so that the noise is not too small.
+        """
+        mean, total = predicted / n, observed - predicted
+        squared, stated = n - 2 * own + squares, np.diag(mean) - np.outer(mean, mean)
+        seen = np.diag(observed) - np.outer(observed, observed) / n
+        left = max(squared - float(total @ total) / n, 0.0)
+        joint = np.outer(total, total) / n + _with_trace(seen if np.trace(seen) > 0 else stated, left)
+        variance = _with_trace(stated, max(n - squares, 0.0))
+        fourths, norms = squared**2 / n, float(np.square(variance).sum()) / n
+        return cls._of(n, total / n, joint, variance, squared, fourths, norms)
+
+    @classmethod
+    def _of(cls, n: int, mean: Floats, joint: Floats, predicted: Floats, squares: float, *others: float) -> CellMoments:
+        """Return moments from sums of products: of residuals, and of the covariances that follow from predictions.
+
+        ``others`` are the sums of the fourth powers of the residuals, and of the squared norms of the covariances.
+        """
+        fourths, norms = others
         n_outcomes = max(len(mean), 2)
         even = np.eye(len(mean)) / n_outcomes - 1 / n_outcomes**2
         covariance = (joint - n * np.outer(mean, mean) + _PSEUDO_ROWS * even) / (n - 1 + _PSEUDO_ROWS)
@@ -197,10 +245,16 @@ class CellMoments:
             float(mean @ covariance @ mean),
             float(np.trace(predicted)),
             float(mean @ predicted @ mean),
-            float(square.sum()),
-            max(float(np.square(joint).sum() - np.square(square).sum()), 0.0) / (n - 1) ** 2,
-            max(float(np.square(predicted).sum() - squared_norms(prob).sum()), 0.0) / (n - 1) ** 2,
+            squares,
+            max(float(np.square(joint).sum() - fourths), 0.0) / (n - 1) ** 2,
+            max(float(np.square(predicted).sum() - norms), 0.0) / (n - 1) ** 2,
         )
+
+
+def _with_trace(matrix: Floats, trace: float) -> Floats:
+    """Return the multiple of a matrix that has a trace; a matrix of trace 0 stays."""
+    own = float(np.trace(matrix))
+    return matrix * (trace / own) if own > 0 else matrix
 
 
 def squared_norms(prob: Floats) -> Floats:
@@ -250,7 +304,7 @@ def _surprise_pvalue(sample: Sample) -> float:
     return PoissonBinomial.of(np.clip(1 - largest, 0.0, 1.0)).two_sided(surprises)
 
 
-def _null_scale(cells: list[CellMoments], n_samples: int) -> float:
+def _null_scale(cells: Sequence[CellMoments], n_samples: int) -> float:
     """Return the variance of a residual: pooled for two outcomes, else such that the third cumulant of T is right."""
     if not cells:
         return 0.0

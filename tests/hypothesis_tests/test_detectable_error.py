@@ -267,10 +267,12 @@ def test_no_level_is_reached_by_few_draws():
 def test_the_stored_rates_are_as_promised():
     text = (detectable.ROOT / "docs" / "how-many-observations.md").read_text()
     stored = pages.read((detectable.ROOT / "docs" / "data" / "detectable.csv").read_text())
-    designs = {**detectable.DESIGNS, **detectable.WITH_GROUPS}
+    designs = {**detectable.DESIGNS, **detectable.WITH_GROUPS, **detectable.OF_STATES}
     assert set(zip(stored["predictions"], stored["n_samples"], strict=True)) == set(designs)
     assert len(stored) == 4 * len(designs)
-    error = 2 * np.sqrt(0.16 / stored["data_sets"])  # of 400 data sets with groups, and of as many to find the size
+    error = 2 * np.sqrt(
+        0.16 / stored["data_sets"]
+    )  # of 400 data sets with groups or of states, and of as many to find the size
     far = (stored["rate"] - 0.8).abs() > 0.037 + error
     assert not far.any(), stored[far]
     made = detectable.rates_table(stored)

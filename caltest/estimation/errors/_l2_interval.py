@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
@@ -19,14 +19,16 @@ from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import effective_numbers
 from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_level, validate_rng
+from caltest.resampling.draws._summaries import KeptCells
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._description import Description, Table, percent, sized
 from caltest.results._naming import describe
 from caltest.statistics._segments import FEWEST_GROUPS, cells_of_groups
-from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
+from caltest.statistics._squared_l2_distribution import CellMoments, SquaredL2Distribution
 from caltest.statistics._squared_l2_inversion import CERTIFYING_GROUPS, SquaredL2Inversion
 
 _SPARSE, _SPARSE_SHARE = 10, 0.05  # cells of fewer observations are sparse; a larger share in them is noted
+_USUAL = 0.95  # confidence
 _ROUNDING = 1e-9  # of an effective number of observations
 _FEWEST_SAMPLES = 200  # of the simulations of coverage
 _UNUSUALLY_LOW = 0.01
@@ -297,30 +299,80 @@ def interval_of_distribution(
     **look: Any,
 ) -> L2Interval:
     """Return the interval of a sample, whose `l2_distribution` is known; ``look`` is its ``lens`` and ``lens_name``."""
+    count = cells_of(sample, partition).count
+    sparse = sample.once(_sparse_share, partition)
+    return L2Interval(
+        **look,
+        **_ends(distribution, confidence_level, alternative),
+        target=_target_text(sample.n_samples, sample.n_outcomes, partition, weighted=sample.weight is not None),
+        partition=partition,
+        n_samples=sample.n_samples,
+        n_outcomes=sample.n_outcomes,
+        n_cells=len(count),
+        sparse_share=sparse,
+        n_groups=sample.n_groups,
+        weighted=sample.weight is not None,
+        notes=_notes(sample, distribution, count, partition),
+    )
+
+
+def interval_of_cells(
+    estimate: float, cells: KeptCells, partition: Any, surprise_pvalue: Callable[[], float], **look: Any
+) -> L2Interval:
+    """Return the 95 % interval of independent observations, of which a state holds sums over cells.
+
+    Parameters
+    ----------
+    estimate : float
+        T.
+    cells : KeptCells
+        Sums over the cells; the first data set is that of the observations.
+    partition : Partition
+        The cells.
+    surprise_pvalue : callable
+        Returns the exact p-value of the number of labels that were not the most probable one.
+    **look
+        ``lens`` and ``lens_name``.
+    """
+    count, n_outcomes = cells.count, cells.predicted_sum.shape[1]
+    n, squares = int(count.sum()), count - cells.spread
+    sums = zip(
+        count, cells.observed_count[0], cells.predicted_sum, (count + squares - cells.own[0]) / 2, squares, strict=True
+    )
+    moments = [CellMoments.of_sums(int(number), *some) for number, *some in sums if number > 1]
+    distribution = SquaredL2Distribution.of_moments(moments, estimate, n, n_outcomes, surprise_pvalue)
+    sparse = float(count[count < _SPARSE].sum() / n)
+    coverage = _notes_of_coverage(distribution, n, n_outcomes, sparse, weighted=False)
+    return L2Interval(
+        **look,
+        **_ends(distribution, _USUAL, "two-sided"),
+        target=_target_text(n, n_outcomes, partition, weighted=False),
+        partition=partition,
+        n_samples=n,
+        n_outcomes=n_outcomes,
+        n_cells=len(count),
+        sparse_share=sparse,
+        notes=(*_notes_of_observations(distribution, count), *coverage),
+    )
+
+
+def _ends(
+    distribution: SquaredL2Distribution | SquaredL2Inversion, confidence_level: float, alternative: str
+) -> dict[str, Any]:
+    """Return the fields of an interval that its distribution tells."""
     missed = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
     ends = (
         0.0 if alternative == "less" else distribution.lower_end(missed),
         distribution.largest if alternative == "greater" else distribution.upper_end(missed),
     )
-    count = cells_of(sample, partition).count
-    return L2Interval(
-        **look,
-        estimate=distribution.estimate,
-        confidence_interval=ConfidenceInterval(*ends),
-        confidence_level=confidence_level,
-        alternative=alternative,
-        null_std=distribution.noise,
-        target=_target_text(sample, partition),
-        origin=distribution.origin,
-        partition=partition,
-        n_samples=sample.n_samples,
-        n_outcomes=sample.n_outcomes,
-        n_cells=len(count),
-        sparse_share=sample.once(_sparse_share, partition),
-        n_groups=sample.n_groups,
-        weighted=sample.weight is not None,
-        notes=_notes(sample, distribution, count, partition),
-    )
+    return {
+        "estimate": distribution.estimate,
+        "confidence_interval": ConfidenceInterval(*ends),
+        "confidence_level": confidence_level,
+        "alternative": alternative,
+        "null_std": distribution.noise,
+        "origin": distribution.origin,
+    }
 
 
 def l2_distribution(
@@ -337,14 +389,14 @@ def l2_distribution(
     return SquaredL2Inversion.of(sample, cut, any_shock=any_shock, rng=validate_rng(rng)), cut
 
 
-def _target_text(sample: Sample, partition: Any) -> str:
+def _target_text(n_samples: int, n_outcomes: int, partition: Any, *, weighted: bool) -> str:
     """Return what T estimates and the interval contains."""
-    mean = "mean true minus predicted probability" + (" of the event" if sample.n_outcomes == 2 else "")
-    share = "observations" if sample.weight is None else "weight"
+    mean = "mean true minus predicted probability" + (" of the event" if n_outcomes == 2 else "")
+    share = "weight" if weighted else "observations"
     return (
         f"the sum over the cells (bins) of {describe(partition)} of (share of the {share}) x |{mean}|^2, for these "
-        f"{sample.n_samples:,} observations, and its root. Deviations of opposite sign within a cell cancel and are "
-        "not detected"
+        f"{n_samples:,} observations, and its root. Deviations of opposite sign within a cell cancel and are not "
+        "detected"
     )
 
 
@@ -356,8 +408,21 @@ def _notes(
         own = _notes_of_groups(sample, distribution)
     else:
         own = _notes_of_observations(distribution, count)
+    sparse, weighted = sample.once(_sparse_share, partition), sample.weight is not None
+    further = _notes_of_coverage(distribution, sample.n_samples, sample.n_outcomes, sparse, weighted=weighted)
+    return (*few_cells_notes(sample, partition), *own, *further)
+
+
+def _notes_of_coverage(
+    distribution: SquaredL2Distribution | SquaredL2Inversion,
+    n_samples: int,
+    n_outcomes: int,
+    sparse: float,
+    *,
+    weighted: bool,
+) -> tuple[Note, ...]:
+    """Return where the coverage is uncertain, whatever the observations are."""
     measured = "docs/how-much.md reports its simulated coverage."
-    sparse = sample.once(_sparse_share, partition)
     found = [
         (
             distribution.null_tail < _UNUSUALLY_LOW,
@@ -369,22 +434,22 @@ def _notes(
         (
             sparse > _SPARSE_SHARE,
             "C405",
-            f"{100 * sparse:.0f} % of the observations{' (weights)' if sample.weight is not None else ''} lie in cells "
-            f"{'that are worth' if sample.weight is not None else 'of'} fewer than {_SPARSE}. The coverage of the l2 "
+            f"{100 * sparse:.0f} % of the observations{' (weights)' if weighted else ''} lie in cells "
+            f"{'that are worth' if weighted else 'of'} fewer than {_SPARSE}. The coverage of the l2 "
             f"interval is not proven there; {measured}",
         ),
         (
-            sample.n_outcomes > 2,
+            n_outcomes > 2,
             "C406",
             f"With more than two outcomes the coverage of the l2 interval is not proven; {measured}",
         ),
         (
-            sample.n_samples < _FEWEST_SAMPLES,
+            n_samples < _FEWEST_SAMPLES,
             "C407",
             f"With fewer than {_FEWEST_SAMPLES} observations the coverage of the l2 interval was not studied.",
         ),
     ]
-    return (*few_cells_notes(sample, partition), *own, *(Note(code, text) for holds, code, text in found if holds))
+    return tuple(Note(code, text) for holds, code, text in found if holds)
 
 
 def _notes_of_observations(distribution: SquaredL2Distribution, count: Floats) -> tuple[Note, ...]:

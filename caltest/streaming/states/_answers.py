@@ -13,6 +13,7 @@ import numpy as np
 from caltest.estimation import ReliabilityCurve
 from caltest.estimation.curves._bars import exact_deviations, smallest_pvalues
 from caltest.estimation.errors._cell_tests import EXACT
+from caltest.estimation.errors._l2_interval import L2Interval, interval_of_cells
 from caltest.estimation.uncertainty._prediction_distribution import prediction_density
 from caltest.hypothesis_tests._class_totals import DrawnTotals
 from caltest.hypothesis_tests._evidence import ClassesEvidence, EventEvidence, Evidence
@@ -29,7 +30,9 @@ from caltest.resampling.engine._pvalues import combine_pvalues, tail_pvalues
 from caltest.resampling.engine._run import monte_carlo_error
 from caltest.results import ComponentResult, Note, TestResult
 from caltest.results._verdict import Impossible
+from caltest.statistics import SquaredL2
 from caltest.statistics._base import Statistic, validate_estimate, validate_statistic
+from caltest.streaming.states._fitting_predictions import FittingPredictions
 from caltest.streaming.states._micro_cells import CoarseCells, Nodes
 from caltest.streaming.states._values import OutcomeSums, Simulation, StateSums, Streamed, refusal, values_of
 
@@ -275,14 +278,33 @@ class ManyOutcomes(Answers):
         found = self.ranked((chosen,), self.values((chosen,), chosen), origin)
         impossible = self.sums.n_impossible
         known: dict[str, Any] = {"_known": {str(chosen): Impossible(impossible)} if impossible else {}}
-        evidence = ClassesEvidence(None, self.lens, streamed=True, of_state=self._found, **known)
+        evidence = ClassesEvidence(None, self.lens, streamed=True, of_state=self, **known)
         return self.report(chosen, found, alpha, evidence)
 
-    def _found(self) -> tuple[EventEvidence, DrawnTotals]:
-        """Return what is known of the confidence, and the totals of the outcomes."""
+    def of_confidence(self) -> EventEvidence:
+        """Return what is known of the confidence."""
+        return TwoOutcomes(self.sums.confidence, Confidence()).evidence({})
+
+    def totals(self) -> DrawnTotals:
+        """Return the totals of the outcomes."""
         count, *drawn = self.sums.outcomes.sum(axis=1).astype(np.int64)
-        totals = DrawnTotals(count, (), np.array(drawn), self.sums.predicted.sum(axis=0))
-        return TwoOutcomes(self.sums.confidence, Confidence()).evidence({}), totals
+        return DrawnTotals(count, (), np.array(drawn), self.sums.predicted.sum(axis=0))
+
+    def interval(self) -> L2Interval:
+        """Return the l2 error within the cells of the state, with its interval."""
+        partition, right = self.sums.redrawn.partition, self.sums.confidence.micro
+
+        def surprise_pvalue() -> float:
+            return right.nodes.whole.two_sided(int(right.count[:, 1].sum()))
+
+        estimate = float(SquaredL2(partition).evaluate_sums(self.sums)[0])
+        look = {"lens": self.lens, "lens_name": lens_name(self.lens)}
+        return interval_of_cells(estimate, self.sums.cells(partition), partition, surprise_pvalue, **look)
+
+    def fitting(self) -> Floats | str:
+        """Return predictions that fit the sums, or why labels of them would not show what is detectable."""
+        found = FittingPredictions(self.sums)
+        return found.why_not or found.prob
 
     def curve(self, partition: Partition | None, level: float, *, simultaneous: bool) -> Never:
         """Raise ValueError: a curve has two outcomes."""

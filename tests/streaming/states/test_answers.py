@@ -125,6 +125,29 @@ def test_a_state_of_the_whole_prediction_says_what_arrays_say(kind):
     assert {name for found in groups for name in found.classes} <= {"0", "1", "2"}  # no names of classes
 
 
+def test_a_state_of_the_whole_prediction_knows_sizes():
+    """The typical error and the smallest error that would have been found are those of the same cells in arrays."""
+    y, p = three_classes("over-confident")
+    state = CalibrationState(3, Canonical()).update(y, p)
+    result = state.test()
+    in_memory = caltest.l2_interval(y, p, partition=EqualWidth(4))
+    assert result.verdict.size.estimate == pytest.approx(in_memory.estimate, rel=1e-9)
+    np.testing.assert_allclose(result.verdict.size.root_interval, in_memory.root_interval, rtol=0.02)
+    assert [row.name for row in result.verdict.numbers] == ["accuracy minus confidence", "typical error"]
+    assert result.verdict.size.chance == pytest.approx(in_memory.chance, rel=0.02)
+    y, p = three_classes("calibrated")
+    verdict = CalibrationState(3, Canonical()).update(y, p).test().verdict
+    assert 3 < verdict.detectable.points < 4
+    assert "Had the predictions been wrong by 3." in verdict.conclusion
+    wide = CalibrationState(3, Canonical(), RedrawnCells(EqualWidth(1))).update(y, p).test().verdict
+    assert wide.detectable is None
+    assert wide.advice[0].startswith(
+        "No error is found, but it is not known how large an error would have been found, because 100 % of the "
+        "variance of the predictions lies within the cells (bins) of this state, of which it holds sums alone: this "
+        "answer approves nothing by itself. `caltest.detectable_error` computes it from a sample of the predictions."
+    )
+
+
 def test_impossible_labels_of_the_whole_prediction_leave_no_further_test():
     y, p = three_classes("calibrated")
     p[:2] = [[0.0, 0.5, 0.5], [0.25, 0.75, 0.0]]
