@@ -70,7 +70,8 @@ def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) ->
     --------
     >>> import caltest, matplotlib
     >>> matplotlib.use("Agg")
-    >>> agreement = caltest.simulation.metric_agreement(*caltest.datasets.load_digits_predictions(), n_cells=[5, 10])
+    >>> problem = caltest.datasets.load_digits_predictions()
+    >>> agreement = caltest.simulation.metric_agreement(*problem, n_cells=[5, 10], n_resamples=19, rng=0)
     >>> ax = caltest.plotting.plot_metric_agreement(agreement)
     >>> ax.get_title()
     'Rank correlation of 32 metrics over 4 models'

@@ -147,7 +147,9 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     simulation.SampleSize: lambda: simulation.sample_size(
         family(-4), ct.KS(), power=0.5, n_range=(100, 1000), n_replicates=24, n_resamples=19, rng=0
     ),
-    simulation.MetricAgreement: lambda: simulation.metric_agreement(problem()[0], three_models(), n_cells=[5, 10]),
+    simulation.MetricAgreement: lambda: simulation.metric_agreement(
+        problem()[0], three_models(), n_cells=[5, 10], n_resamples=19, rng=0
+    ),
     simulation.ApproximationStudy: lambda: simulation.approximation_study(
         MODEL, {"ECE": ct.ECE(PARTITION)}, [30, 60], 10, n_holdout=1000, rng=0
     ),

@@ -331,7 +331,8 @@ def metric_agreement(
 
     >>> import caltest
     >>> from caltest.simulation import metric_agreement
-    >>> agreement = metric_agreement(*caltest.datasets.load_digits_predictions())
+    >>> problem = caltest.datasets.load_digits_predictions()
+    >>> agreement = metric_agreement(*problem, n_resamples=19, rng=0)
     >>> agreement.by_property().set_index("property")["metrics"].round(2)[["top prediction", "all entries"]]
     property
     top prediction    1.00
@@ -340,7 +341,7 @@ def metric_agreement(
 
     Any errors and scores:
 
-    >>> some = metric_agreement(*caltest.datasets.load_digits_predictions(), metrics=["ECE", "KS", "brier"], rng=0)
+    >>> some = metric_agreement(*problem, metrics=["ECE", "KS", "brier"], n_resamples=19, rng=0)
     >>> some.by_rank().set_axis([str(metric) for metric in some.metrics], axis=1)
                         ECE()                 KS()          Brier score
     rank
