@@ -28,6 +28,7 @@ from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_count
 from caltest.results._component_result import ComponentResult
 from caltest.results._decision import equate_pvalue, rejects
+from caltest.results._description import counted
 from caltest.results._distribution import TIE_TOLERANCE
 from caltest.results._naming import describe
 from caltest.results._test_result import TestResult
@@ -40,6 +41,7 @@ _DRAWN, _COMPUTED = 50, 20  # columns; those of an exact distribution take longe
 _LEFT_OUT = 0.002  # probability on either side of a computed distribution
 _FEW = 30  # values; so many have a column each
 _ROOM = 0.6  # of the width of the distribution: an observed value beyond it is an arrow at the edge
+_OF_CLASSES = "Is the error of any class more than chance?"
 _ALPHA = 0.05  # level of a finding of a statistic alone
 
 
@@ -155,10 +157,11 @@ def plot_class_histogram(table: CalibrationTable, ax: Axes | None = None, *, n_c
     ...     y_true, y_prob, lenses=[caltest.ClassWise(k) for k in range(10)],
     ...     statistic=caltest.ECE(caltest.EqualMass(15)), n_resamples=299, rng=0)
     >>> caltest.plotting.plot_class_histogram(table).get_title()
-    'More than chance: 10 of 10 classes'
+    'Calibration is rejected in 10 of 10 classes.'
     """
     require(table, CalibrationTable, "table", "calibration_table")
-    number, places = validate_count(n_columns, "n_columns"), list(table.of_classes)
+    validate_count(n_columns, "n_columns")
+    places = list(table.of_classes)
     if len(places) < 2:
         refuse("`table` must hold tests of two classes or more by one statistic, with simulated labels.")
     tests = [table.tests[place] for place in places]
@@ -166,12 +169,12 @@ def plot_class_histogram(table: CalibrationTable, ax: Axes | None = None, *, n_c
     drawn = np.concatenate([test.null_distribution for test in tests])
     drawn = drawn[np.isfinite(drawn)]
     high = max(values[np.isfinite(values)].max(initial=0.0), np.quantile(drawn, 1 - _LEFT_OUT))
-    edges = np.linspace(min(values.min(), drawn.min()), high, number + 1)
+    edges = np.linspace(min(values.min(), drawn.min()), high, n_columns + 1)
     expected = np.histogram(np.minimum(drawn, high), edges)[0] * (len(tests) / len(drawn))
     found = np.asarray(rejects(table.pvalue_adjusted[places], table.alpha))
     ax = single(ax, (6.0, 4.2))
     ax.stairs(expected, edges, fill=True, color=DENSITY, label="expected if calibrated")
-    below = np.zeros(number)
+    below = np.zeros(n_columns)
     for chosen, color, label in ((~found, BAR, "not told from chance"), (found, FINDING, "more than chance")):
         if chosen.any():
             height = np.histogram(np.minimum(values[chosen], high), edges)[0]
@@ -179,9 +182,11 @@ def plot_class_histogram(table: CalibrationTable, ax: Axes | None = None, *, n_c
             ax.bar(*place, bottom=below, align="edge", color=color, label=label)
             below = below + height
     quantity = quantities([tests[0].test_statistic])[0]
-    ax.set(ylim=(0, None), xlabel=literal(f"{quantity}, of a class against the rest"), ylabel="number of classes")
-    ax.set_title(f"More than chance: {int(found.sum())} of {len(tests)} classes")
-    legend_below(ax)
+    ax.set(ylim=(0, None), xlabel=literal(quantity), ylabel="number of classes")
+    number = int(found.sum())
+    said = f"Calibration is rejected in {number} of {len(tests)} classes." if number else _OF_CLASSES
+    ax.set_title(literal(said))
+    legend_below(ax, caption=f"{counted(tests[0].n_samples)}, each class against the rest")
     return ax
 
 

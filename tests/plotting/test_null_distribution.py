@@ -86,7 +86,7 @@ def test_the_histogram_of_the_classes():
     found = int((table.pvalue_adjusted[1:] <= 0.05).sum())
     assert (heights(ax, "more than chance"), heights(ax, "not told from chance")) == (found, 6 - found)
     assert 0 < found < 6
-    assert ax.get_title() == f"More than chance: {found} of 6 classes"
+    assert ax.get_title() == f"Calibration is rejected in {found} of 6 classes."
     for column in range(12):
         inside = sum(edges[column] <= v < edges[column + 1] or v == edges[-1] == edges[column + 1] for v in values)
         tall = sum(bar.get_height() for group in ax.containers for bar in list(group)[column : column + 1])
