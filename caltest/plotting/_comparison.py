@@ -111,7 +111,7 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
         [one.better is not None for one in found],
         labels,
         intervals=[np.where(np.isfinite(one.interval), one.interval, np.nan) for one in apart],
-        xlabel=f"difference of errors (points), {level} intervals of all pairs together",
+        xlabel=f"difference of errors (points), joint {level} intervals",
         title="Is one model better?",
     )
     pairs.axvline(0, color=LINE, zorder=0, **DASHED)
