@@ -213,7 +213,7 @@ class ModelComparison(Result):
 
     def _too_few_draws(self) -> list[Note]:
         """Return a caution if no simulated test could reject, even if all had the smallest p-value."""
-        if not any(model.test.method in {"monte-carlo", "random-signs"} for model in self.models):
+        if not any(model.test.method in {"monte-carlo", "random-signs", "alike-labels"} for model in self.models):
             return []
         return few_draws_of_models(len(self.models), self.n_resamples, self.correction, self.alpha)
 

@@ -1,4 +1,4 @@
-r"""Labels that are alike within groups, and whether the test with groups rejects them.
+r"""Labels that are alike within groups, and whether a test with groups rejects them.
 
 How alike they are is one number, the intraclass correlation: with the residuals :math:`e_i = y_i - p_i` of an event and
 their standard deviations :math:`\sigma_i`, the covariance of two labels of a group is :math:`\mathrm{icc}\,\sigma_i
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,10 +25,13 @@ from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._parts import effective_number
+from caltest.resampling.distributions._base import TIE_TOLERANCE
+from caltest.resampling.draws._alike_draws import LARGEST_ICC, AlikeDraws, RareOutcome
 from caltest.resampling.draws._group_shocks import Shocks, latent_bounds, latent_correlation
 from caltest.resampling.draws._schemes import Consistency
 from caltest.resampling.draws._signs import AllSigns, SignDraws, group_of, n_groups
-from caltest.resampling.engine._pvalues import rank_pvalues
+from caltest.resampling.engine._evaluation import components, scale_components
+from caltest.resampling.engine._pvalues import RankedDraws, rank_pvalues
 from caltest.resampling.engine._statistic import Statistic
 from caltest.results import ConfidenceInterval
 from caltest.results._decision import rejects
@@ -157,6 +160,51 @@ class SignTest:
         signs = draws.signs(sample)
         null = np.stack([part.evaluate_signs(sample, signs) for part in self.statistic.components])  # type: ignore[misc]
         return bool(rejects(rank_pvalues(sample, values, null)[1][0], self.alpha))
+
+
+@dataclass(frozen=True, eq=False)
+class AlikeTest:
+    """The test by labels that are alike within groups, which few groups with a surprise need.
+
+    Attributes
+    ----------
+    statistic : Statistic
+        What is tested, settled for the sample.
+    sample : Sample
+        The predictions, with groups; their labels are not used.
+    alpha : float
+        Level.
+    seed : int
+        Seed of the draws.
+    """
+
+    statistic: Statistic
+    sample: Sample
+    alpha: float
+    seed: int
+    _known: dict[float, RankedDraws] = field(default_factory=dict)
+
+    def rejects(self, labels: NDArray[np.unsignedinteger], values: Floats) -> bool:
+        """Return whether labels ``(n_samples,)`` with components ``(n_components,)`` are rejected."""
+        rare = self.sample.of_predictions(RareOutcome.of)
+        icc = rare.largest_icc(self.sample.relabelled(labels))
+        if not icc > 0:
+            return True
+        icc = min(1.0, LARGEST_ICC * 2.0 ** math.ceil(math.log2(icc / LARGEST_ICC) - TIE_TOLERANCE))
+        if icc not in self._known:
+            self._known[icc] = RankedDraws.of(self._draw(icc))
+        scaled = self._scaled(values[:, None], labels[None])
+        return bool(self._known[icc].rejected(scaled, self.alpha)[0])
+
+    def _draw(self, icc: float) -> Floats:
+        draws = AlikeDraws.as_alike(self.sample, icc, _SIGNS, self.seed)
+        parts = [(components(self.statistic, self.sample, some), some) for _, some in draws.blocks(self.sample)]
+        return np.concatenate([self._scaled(*part) for part in parts], axis=1)
+
+    def _scaled(self, values: Floats, labels: NDArray[np.unsignedinteger]) -> Floats:
+        """Return the components of residuals that are divided by their spread."""
+        effect = self.sample.of_predictions(RareOutcome.of).design_effect(labels)
+        return scale_components(self.statistic, values, 1 / np.sqrt(effect))
 
 
 def _worth(sample: Sample) -> float:

@@ -52,13 +52,16 @@ def calibration_test(
     predictions, any recalibration and the region were made without these labels. Predictions that are pooled over
     cross-validation folds violate this condition; ``folds`` tests every fold separately.
 
-    With ``groups``, only groups of observations need to be independent of each other. The p-value is then the larger
-    one of two: the one above, and that of the residuals :math:`s_{g(i)} (1\{y_i = k\} - p_{ik})` with random signs
+    With ``groups``, only groups of observations need to be independent of each other. The p-value is then the largest
+    of two or three: the one above, and that of the residuals :math:`s_{g(i)} (1\{y_i = k\} - p_{ik})` with random signs
     :math:`s_g` of whole groups, in the place of simulated labels (the wild cluster bootstrap, Cameron, Gelbach and
     Miller 2008). Signs keep the dependence within a group, whatever it is; their p-value is valid as the number of
     groups grows, and exact if the sums over a group have symmetric distributions. Of fewer than 10 groups all
     arrangements of signs are evaluated; with G groups the p-value of a two-sided statistic is at least :math:`2^{1-G}`,
-    and if that is above ``alpha``, ``decision`` is "undecidable". It needs a statistic that is a
+    and if that is above ``alpha``, ``decision`` is "undecidable". If fewer than 20 groups have a label other than the
+    most probable one, labels are also simulated that are alike within groups, as much as these data allow (up to an
+    intraclass correlation of 0.3, if no more is observed), because so few groups do not show how skewed their sums are.
+    If fewer than five have one, a test that does not reject is "undecidable". Groups need a statistic that is a
     function of the residuals: `ECE` and `MCE`, `KS`, `Kuiper`, `ClasswiseKS`, `ConfidenceECE`, `SquaredL2`, `TCal`,
     `TemperatureScore` and its sides, `MatrixScore`, `Spiegelhalter`, `CoxScore`, `SKCE`, `MMCE`, `GCE` and its members,
     and `Omnibus` of these. With

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from caltest.hypothesis_tests._alike_labels import AlikeLabels, SignTest
+from caltest.hypothesis_tests._alike_labels import AlikeLabels, AlikeTest, SignTest
 from caltest.hypothesis_tests._detectable_error_result import USUAL_POWER, DetectableError, SmallestError
 from caltest.hypothesis_tests._power_curve import search_power
 from caltest.hypothesis_tests._typical_errors import (
@@ -175,8 +175,12 @@ class Detection:
     def _signs(self) -> SignTest:
         return SignTest(self.statistic, self.sample, self.alpha, int(self.seed))
 
+    @cached_property
+    def _alike(self) -> AlikeTest:
+        return AlikeTest(self.statistic, self.sample, self.alpha, int(self.seed >> np.uint64(3)))
+
     def _rejections_of_groups(self, alike: AlikeLabels, true_prob: Floats, number: int, first: int) -> int:
-        """Return how many data sets are rejected by simulated labels and by random signs, as the test with groups."""
+        """Return how many data sets are rejected by all draws of the test with groups."""
         rejected = 0
         for labels in alike.draw(true_prob, number, int(self.seed >> np.uint64(1)) + first):
             values = self._evaluation.of_labels(labels)[0]
@@ -186,7 +190,8 @@ class Detection:
                 continue
             for place in np.flatnonzero(found):
                 first += 1  # other signs for each data set
-                rejected += self._signs.rejects(labels[place], values[:, place], first)
+                one = labels[place], values[:, place]
+                rejected += self._signs.rejects(*one, first) and self._alike.rejects(*one)
         return rejected
 
     @property

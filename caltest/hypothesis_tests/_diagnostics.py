@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import few_cells_notes
 from caltest.predictions.inputs._parts import effective_number
 from caltest.resampling.distributions._base import TIE_TOLERANCE
+from caltest.resampling.draws._alike_draws import AlikeDraws
 from caltest.resampling.draws._schemes import Consistency, SignedGroups
 from caltest.resampling.draws._signs import AllSigns, SignDraws
 from caltest.resampling.engine._evaluation import Question
@@ -170,9 +172,11 @@ def _origin(answer: Answer, null: Consistency) -> str:
     if isinstance(answer.draws, AllSigns) and isinstance(scheme, SignedGroups):
         return scheme.origin_of_all(answer.draws.n_resamples + 1)
     if isinstance(answer.draws, SignDraws):
-        return _simulated_origin(answer, scheme)
+        return _simulated_origin(answer, scheme.origin)
+    if isinstance(answer.draws, AlikeDraws) and isinstance(scheme, SignedGroups):
+        return _simulated_origin(answer, partial(scheme.origin_of_alike, icc=answer.draws.icc))
     if answer.tail is None:
-        said = _simulated_origin(answer, null)
+        said = _simulated_origin(answer, null.origin)
     else:
         said = f"{_ORIGINS.get(answer.method, _LIMIT)}: {answer.tail.method}"
     return scheme.origin_of_independent(said) if isinstance(scheme, SignedGroups) else said
@@ -185,13 +189,13 @@ _ORIGINS = {
 _LIMIT = "limit for large samples, predictions fixed (not exact in small samples)"
 
 
-def _simulated_origin(answer: Answer, null: Consistency) -> str:
+def _simulated_origin(answer: Answer, origin: Callable[[int | str], str]) -> str:
     """Return the origin of draws, and why they stopped if they did before their largest number."""
     made, stopping = _n_draws(answer), answer.stopping
     if stopping is None or made == stopping.n_resamples:
-        return null.origin(f"{made:,}")
+        return origin(f"{made:,}")
     reason = f"stopped because at least {stopping.n_exceedances} of them were at least as extreme"
-    return f"{null.origin(f'{made:,} of at most {stopping.n_resamples:,}')}; {reason}"
+    return f"{origin(f'{made:,} of at most {stopping.n_resamples:,}')}; {reason}"
 
 
 def _n_draws(answer: Answer) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -33,10 +33,12 @@ from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._view import LensView
 from caltest.resampling.draws._schemes import Consistency
+from caltest.resampling.draws._signs import NO_GROUPS, GroupsWithSurprise
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import run
 from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import TestResult
+from caltest.results._decision import FEWEST_EXPECTED
 from caltest.results._finding import (
     DIFFERENCES,
     OF_AVERAGE,
@@ -130,8 +132,20 @@ class Evidence(ABC):
 
     @property
     def n_expected(self) -> float:
-        """Expected number of the rarer one of events and other observations."""
-        return min(self.expected)
+        """Expected number of the rarer one of events and other observations, or of groups with a surprise if fewer."""
+        return min(*self.expected, self.surprises.effective_number)
+
+    @cached_property
+    def surprises(self) -> GroupsWithSurprise:
+        """The groups with a surprise; infinitely many where observations are independent."""
+        if self.sample is None or self.sample.group is None:
+            return replace(NO_GROUPS, effective_number=math.inf)
+        return GroupsWithSurprise.counted(self.sample)
+
+    @property
+    def few_groups(self) -> str:
+        """Say that too few groups have a surprise to decide anything; empty if there are enough."""
+        return "" if self.surprises.effective_number >= FEWEST_EXPECTED else self.surprises.too_few(FEWEST_EXPECTED)
 
     @cached_property
     def averages(self) -> tuple[float, float]:
@@ -340,7 +354,7 @@ class EventEvidence(Evidence):
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds the cells instead of the sample."""
-        of_all = ("lens", "classes", "streamed", "averages", "interval", "_known")
+        of_all = ("lens", "classes", "streamed", "averages", "interval", "surprises", "_known")
         known = (*of_all, "counts", "cells", "frequency", "expected")
         return {"sample": None, **{name: getattr(self, name) for name in known}}
 
@@ -454,7 +468,7 @@ class ClassesEvidence(Evidence):
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds the cells instead of the sample."""
-        known = ("lens", "classes", "streamed", "confidence", "totals", "averages", "interval", "_known")
+        known = ("lens", "classes", "streamed", "confidence", "totals", "averages", "interval", "surprises", "_known")
         return {"sample": None, **{name: getattr(self, name) for name in known}}
 
 

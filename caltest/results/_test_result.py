@@ -52,9 +52,10 @@ class TestResult(Decision, ComponentResult):
         Number of observations, and of outcomes behind the lens.
     components : tuple of ComponentResult
         The combined statistics; for a single statistic the one itself; with folds the test of each fold.
-    method : {"monte-carlo", "random-signs", "all-signs", "exact", "upper-bound", "asymptotic", "distribution-free"}
-        How the null distribution was found. If "all-signs", it consists of all arrangements of the signs of few groups,
-        and nothing was drawn. If "upper-bound", the exact p-value is below 1e-12 and ``pvalue`` is
+    method : str
+        How the null distribution was found: "monte-carlo", "random-signs", "all-signs", "alike-labels", "exact",
+        "upper-bound", "asymptotic" or "distribution-free". If "all-signs", it consists of all arrangements of the signs
+        of few groups, and nothing was drawn. If "upper-bound", the exact p-value is below 1e-12 and ``pvalue`` is
         Chernoff's or another upper bound of it; if "distribution-free", the null distribution is not known and
         ``pvalue`` is an upper bound too. With folds it is that of the fold with the smallest p-value.
     numerical_error : float
@@ -87,7 +88,8 @@ class TestResult(Decision, ComponentResult):
         it is the same in all of them.
     n_expected : float
         Expected number of the rarer one of events and other observations (of right and wrong predictions for several
-        classes). With fewer than 5 a test that does not reject is undecidable.
+        classes), or with groups the number of those that have a label other than the most probable one, in units of
+        groups of equal size, if that is smaller. With fewer than 5 a test that does not reject is undecidable.
     n_groups : int or None
         Number of groups of observations, if only groups are independent.
     weighted : bool
@@ -211,6 +213,9 @@ class TestResult(Decision, ComponentResult):
         """Return the verdict without what is not needed for its sentences and may take time."""
         calibrated = "that the models are calibrated" if self.fold_names else "that the model is calibrated"
         undecidable, details, parts = "", list[str](), list[str]()
+        if self._about is not None and not self.fold_names and rejects(self.smallest_possible_pvalue, self.alpha):
+            few = self._about.few_groups
+            undecidable = few and f"It cannot be told whether these predictions are right: {few} ({self._p})."
         if self.fold_names:
             smallest, numbers = self.smallest_possible_pvalue, f"{self._p}, {self._size}"
             if not rejects(smallest, self.alpha):
@@ -377,11 +382,10 @@ class TestResult(Decision, ComponentResult):
             return []
         name = name or first.test_statistic.name
         kind = "a calibrated model" if self.of_calibration else "a model as in the hypothesis"
-        each = {"random-signs": "draws", "all-signs": "arrangements"}.get(self.method)
-        under_null = "with random signs of the groups it is" if each else f"{kind} with these predictions has"
+        each, under_null = _DRAWN.get(self.method, ("data sets", f"{kind} with these predictions has"))
         return [
             f"{name} {first.statistic:.4g}; {under_null} {first.noise_floor:.4g} on average and at most "
-            f"{first.null.quantile(0.95):.4g} in 95 % of {each or 'data sets'}."
+            f"{first.null.quantile(0.95):.4g} in 95 % of {each}."
         ]
 
     def _tables(self) -> list[Table]:
@@ -466,6 +470,11 @@ def said_of_parts(tests: Sequence[TestResult], names: Sequence[str]) -> list[str
     return [finding.brief for finding in findings_of_parts(tests, names)[:_NAMED]]
 
 
+_DRAWN = {
+    "random-signs": ("draws", "with random signs of the groups it is"),
+    "all-signs": ("arrangements", "with random signs of the groups it is"),
+    "alike-labels": ("draws", "with labels that are alike within groups it is"),
+}
 _NAMED = 3  # parts of which a conclusion says what is wrong
 
 

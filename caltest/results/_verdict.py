@@ -336,7 +336,7 @@ class Verdict(Result):
 
     def _collect(self) -> str:
         """Say how many observations to collect where nothing can be decided."""
-        if not rejects(self.smallest_possible_pvalue, self.alpha):
+        if not rejects(self.smallest_possible_pvalue, self.alpha) or (self.undecidable and self.n_groups):
             if self._by_hand:
                 return "Collect data from more groups. To compare groups, test each by itself."
             about, how = self.subject or Subject(), "`caltest.subgroup_tests`"

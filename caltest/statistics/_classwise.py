@@ -104,6 +104,11 @@ class Classwise(Statistic):
         return self.statistic.measures_scatter
 
     @property
+    def degree(self) -> int:  # type: ignore[override]
+        """The power of the residuals with which it grows."""
+        return self.statistic.degree
+
+    @property
     def is_slow(self) -> bool:  # type: ignore[override]
         """Whether its time grows with the square of the number of observations."""
         return self.statistic.is_slow

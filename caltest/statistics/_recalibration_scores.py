@@ -383,6 +383,7 @@ class CoxScore(Statistic):
         return "score of the calibration " + {"joint": "intercept and slope"}.get(self.part, self.part)
 
     n_outcomes = 2
+    degree = 2
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""

@@ -189,6 +189,7 @@ class SKCE(Statistic):
     """
 
     words = "squared kernel calibration error"
+    degree = 2
 
     kernel: Kernel = parameter(total_variation_kernel, validate_kernel)
     bandwidth: float | str = parameter("median", _number_or_median)

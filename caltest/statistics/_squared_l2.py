@@ -92,6 +92,7 @@ class SquaredL2(Statistic):
     """
 
     words = "squared l2 error"
+    degree = 2
 
     partition: Partition | Any = parameter(VarianceTree(), validate_partition)
     estimator: str = parameter("unbiased", one_of("unbiased", "t-cal", "kumar"))

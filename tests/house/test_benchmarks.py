@@ -15,6 +15,7 @@ from benchmarks import (
     alternatives,
     approximation,
     cold_start,
+    few_groups,
     findings,
     folds,
     groups,
@@ -289,6 +290,19 @@ def test_the_page_on_groups_is_made_from_its_data():
     assert found["groups"] == "3 groups of 3 to 5"
     assert set(groups.SHOWN) <= set(found)
     assert set(found) <= set(pd.read_csv(data).columns)
+
+
+def test_few_groups_reject_calibrated_models_at_the_level():
+    page, frame = (DOCS / "dependent-observations.md").read_text(), pd.read_csv(DOCS / "data" / "few-groups.csv")
+    for name, make in (("levels", few_groups.levels_table), ("others", few_groups.others_table)):
+        assert page == pages.with_table(page, pages.mark("few_groups", name), make(frame)), "few_groups.py --page"
+    calibrated = frame[frame["odds"] == 1]
+    limit = 0.065 + 4 * np.sqrt(0.065 * 0.935 / calibrated["data sets"])
+    assert (calibrated["with alike labels"] <= limit).all()
+    known = [vars(design) for design in few_groups.designs()]
+    assert frame[list(known[0])].to_dict("records") == known
+    found = few_groups.measure(few_groups.Design(4, 40, 0.1, 0.3, n_classes=3), 0, 8)
+    assert list(found) == list(frame.columns)
 
 
 def test_the_page_on_monitoring_is_made_from_its_data():

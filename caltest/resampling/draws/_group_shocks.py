@@ -49,6 +49,10 @@ class Shocks:
         """Yield draws, the shocks of groups ``(n_groups, n)`` and the noise of observations ``(n_samples, n)``."""
         yield from self._known if self.n_draws * self.n_samples <= _KEPT else self._draw()
 
+    def blocks_from(self, first: int) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[np.float32]]]:
+        """Yield the blocks from that of a draw on."""
+        yield from self._draw(first)
+
     def of_groups(self) -> Iterator[tuple[slice, NDArray[np.float32]]]:
         """Yield draws and the shocks of groups alone."""
         for part, shock, _ in self._draws():
@@ -58,13 +62,14 @@ class Shocks:
     def _known(self) -> list[tuple[slice, NDArray[np.float32], NDArray[np.float32]]]:
         return [*self._draw()]
 
-    def _draw(self) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[np.float32]]]:
-        for part, shock, rng in self._draws():
+    def _draw(self, after: int = 0) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[np.float32]]]:
+        for part, shock, rng in self._draws(after):
             yield part, shock, rng.standard_normal((self.n_samples, shock.shape[1]), dtype=np.float32)
 
-    def _draws(self) -> Iterator[tuple[slice, NDArray[np.float32], np.random.Generator]]:
+    def _draws(self, after: int = 0) -> Iterator[tuple[slice, NDArray[np.float32], np.random.Generator]]:
         """Yield draws, the shocks of groups, and the generator that makes the noise of observations next."""
-        for number, first in enumerate(range(0, self.n_draws, self.together)):
+        for number in range(after // self.together, -(-self.n_draws // self.together)):
+            first = number * self.together
             size = min(self.together, self.n_draws - first)
             rng = np.random.default_rng([self.seed, number])
             yield slice(first, first + size), rng.standard_normal((self.n_groups, size), dtype=np.float32), rng

@@ -52,6 +52,8 @@ class Draws(ABC):
 
     resample_predictions: ClassVar[bool] = False
     """Whether observations are drawn too."""
+    method: ClassVar[str] = "monte-carlo"
+    """How results name the null distribution."""
     together: ClassVar[int] = 1
     """Replicates that are evaluated together where there are so many."""
 
@@ -79,6 +81,10 @@ class Draws(ABC):
     def tallied(self, tally: Tally) -> Mapping[Wanted, Any]:
         """Return the summaries of a tally, of the labels of `blocks`; only where there are `points`."""
         raise NotImplementedError
+
+    def scale(self, sample: Sample, outcomes: NDArray[Any]) -> Floats | None:
+        """Return by what the residuals of drawn outcomes are multiplied, ``(n_replicates,)``; None for 1."""
+        return None
 
     def slices(self, size: int) -> list[Self]:
         """Cut into consecutive parts of at most ``size`` replicates."""

@@ -13,6 +13,7 @@ from caltest.predictions._sample import Sample, with_calibration_function
 from caltest.predictions._user_functions import CalibrationFunction
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, refuse_if, require, validate_bool
+from caltest.resampling.draws._alike_draws import AlikeDraws, RareOutcome
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.draws._rows import RowDraws
 from caltest.resampling.draws._signs import MANY_GROUPS, NO_GROUPS, AllSigns, GroupsWithSurprise, SignDraws
@@ -114,6 +115,10 @@ class Consistency(Specification):
             calibration_function=self.calibration_function, surprises=sample.once(GroupsWithSurprise.of)
         )
 
+    def alike_draws(self, sample: Sample, n_resamples: int, rng: SeedLike) -> AlikeDraws | None:
+        """Return draws of labels that are alike within groups; None if the labels of the sample need none."""
+        return None
+
     @reads_arguments
     def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
         """Return ``n_resamples`` draws under this null hypothesis."""
@@ -164,6 +169,18 @@ class SignedGroups(Consistency):
         """Return the source of the null distribution of all arrangements of signs in words."""
         signs = f"all {number:,} arrangements of the signs of the residuals of whole groups, predictions fixed"
         return f"{signs} (asymptotic); independent labels have a smaller p-value"
+
+    def alike_draws(self, sample: Sample, n_resamples: int, rng: SeedLike) -> AlikeDraws | None:
+        """Return draws of labels that are alike within groups; None if the labels of the sample need none."""
+        if sample.is_large:
+            return None
+        icc = sample.of_predictions(RareOutcome.of).largest_icc(sample)
+        return AlikeDraws.as_alike(sample, icc, n_resamples, rng) if icc > 0 else None
+
+    def origin_of_alike(self, n_resamples: int | str, icc: float) -> str:
+        """Return the source of the null distribution of labels that are alike in words."""
+        alike = f"{n_resamples} Monte Carlo draws of labels that are alike within groups (correlation {icc:.2g})"
+        return f"{alike}, studentised, predictions fixed (asymptotic); other draws have smaller p-values"
 
     def signs_in_words(self, n_resamples: int) -> str:
         """Return how many signs there are if ``n_resamples`` are asked for."""

@@ -10,8 +10,9 @@ Cameron, Gelbach and Miller 2008; Canay, Santos and Shaikh 2021).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ _FEW = 4  # observations for each group and cell from which they are added befor
 class SignDraws(Draws):
     """Random signs of the groups of a sample, predictions and labels fixed."""
 
+    method = "random-signs"
     together = LANES
 
     def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
@@ -67,6 +69,8 @@ class AllSigns(SignDraws):
     Replicate r is the arrangement whose negative signs are the binary digits of r + 1. Groups without an observation
     of positive weight have no sign.
     """
+
+    method = "all-signs"
 
     @classmethod
     def of_groups(cls, number: int) -> AllSigns:
@@ -218,7 +222,7 @@ class GroupsWithSurprise:
     pvalue : float
         Probability of so few, or fewer, in that case.
     effective_number : float
-        How many groups of equal size (weight) those with a surprise are worth.
+        How many groups of equal size (weight) those with a surprise are worth, to nine digits.
     """
 
     n_groups: int
@@ -229,25 +233,40 @@ class GroupsWithSurprise:
 
     @classmethod
     def of(cls, sample: Sample) -> GroupsWithSurprise:
-        """Count the groups of a sample."""
-        group = group_of(sample)
+        """Count the groups of a sample, and compare with independent labels."""
+        group, found = group_of(sample), cls.counted(sample)
         known = np.bincount(group) > 0  # a region leaves gaps
-        surprise = sample.outcome != sample.given.argmax(axis=1)
         with np.errstate(divide="ignore"):
             none = np.exp(np.bincount(group, np.log(sample.given.max(axis=1).astype(np.float64))))[known]
         probability = np.clip(1 - none, 0.0, 1.0)
-        surprising = np.bincount(group, surprise)[known] > 0
-        number = int(np.count_nonzero(surprising))
         count = PoissonBinomial.of(probability)
-        fewer = float(count.pmf[count.counts <= number].sum())
-        size = np.bincount(group, sample.weight)[known].astype(np.float64, copy=False)
-        return cls(len(none), number, float(probability.sum()), fewer, effective_number(size[surprising]))
+        fewer = float(count.pmf[count.counts <= found.number].sum())
+        return replace(found, expected=float(probability.sum()), pvalue=fewer)
+
+    @classmethod
+    def counted(cls, sample: Sample) -> GroupsWithSurprise:
+        """Count the groups of a sample alone."""
+        group = group_of(sample)
+        surprising = np.bincount(group, sample.outcome != sample.given.argmax(axis=1)) > 0
+        size = np.bincount(group, sample.weight).astype(np.float64, copy=False)[surprising]
+        number = int(np.count_nonzero(np.bincount(group)))
+        return cls(number, len(size), math.nan, 1.0, round(effective_number(size), 9))
+
+    def too_few(self, needed: float) -> str:
+        """Say that fewer groups have a surprise than are needed."""
+        have = "have" if self.number > 1 else "has"
+        some = f"only {self.number}" if self.number else "none"
+        worth = f" (worth {self.effective_number:.2g} groups of equal size)" if self.number >= needed else ""
+        return (
+            f"{some} of {self.n_groups} groups {have} a label other than the most probable one{worth}, and "
+            f"{needed:g} are needed"
+        )
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """A caution if there are few groups, or fewer with a surprise than independent labels would have."""
         other = "a label other than the most probable one"
-        if round(self.effective_number, 9) < MANY_GROUPS:
+        if self.effective_number < MANY_GROUPS:
             few = "only " if self.n_groups < MANY_GROUPS else ""
             which = f"{self.number} of them have" if self.number != 1 else "1 of them has"
             are = "is only 1 group" if self.n_groups == 1 else f"are {few}{self.n_groups} groups"

@@ -163,8 +163,13 @@ def _values_of_labels(questions: Sequence[Question], base: Sample, draws: Draws)
     for sample, drawn in draws.blocks(base):
         seen = {view: (sample, drawn) if view.is_base else (view.sample, view.outcomes(drawn)) for view in views}
         for question, values in zip(questions, blocks, strict=True):
-            values.append(components(question.statistic, *seen[question.view]))
+            values.append(_drawn_components(question.statistic, draws, *seen[question.view]))
     return [np.concatenate(values, axis=1) for values in blocks]
+
+
+def scale_components(statistic: Statistic, values: Floats, scale: Floats) -> Floats:
+    """Return components ``(n_components, n_replicates)`` of residuals that are multiplied by ``scale``."""
+    return np.stack([value * scale**part.degree for part, value in zip(statistic.components, values, strict=True)])
 
 
 def null_values(statistic: Statistic, sample: Sample, draws: Draws) -> Floats:
@@ -174,7 +179,13 @@ def null_values(statistic: Statistic, sample: Sample, draws: Draws) -> Floats:
     if counted is not None:
         values = np.concatenate([np.atleast_1d(statistic.evaluate_summary(sample, part)) for part in counted])
         return _of_summary(statistic, values, draws.n_resamples)
-    return np.concatenate([components(statistic, drawn, outcomes)[0] for drawn, outcomes in draws.blocks(sample)])
+    return np.concatenate([_drawn_components(statistic, draws, *some)[0] for some in draws.blocks(sample)])
+
+
+def _drawn_components(statistic: Statistic, draws: Draws, sample: Sample, outcomes: NDArray[Any]) -> Floats:
+    """Return every component of drawn outcomes, whose residuals may have to be scaled."""
+    values, scale = components(statistic, sample, outcomes), draws.scale(sample, outcomes)
+    return values if scale is None else scale_components(statistic, values, scale)
 
 
 def components(statistic: Statistic, sample: Sample, outcomes: NDArray[Any]) -> Floats:

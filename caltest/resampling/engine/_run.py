@@ -24,13 +24,14 @@ from caltest.resampling.distributions._base import (
     MonteCarloDistribution,
     Tail,
 )
+from caltest.resampling.draws._alike_draws import MOST_NUMBERS
 from caltest.resampling.draws._labels import Draws
 from caltest.resampling.draws._schemes import Consistency
 from caltest.resampling.draws._signs import AllSigns, SignDraws, n_groups
 from caltest.resampling.engine._evaluation import Evaluation, Question, components
 from caltest.resampling.engine._pvalues import global_pvalue, rank_pvalues, smallest_pvalue, tail_pvalue
 from caltest.resampling.engine._statistic import Statistic
-from caltest.resampling.engine._stopping import Stopping
+from caltest.resampling.engine._stopping import EXCEEDANCES, FEWER_DRAWS, Stopping
 from caltest.results._progress import Progress
 
 VALID_METHODS = ("auto", "exact", "monte-carlo")
@@ -63,7 +64,7 @@ class Answer:
         Observed values and p-values of the components.
     component_nulls : tuple of Distribution
         Their null distributions.
-    method : {"monte-carlo", "random-signs", "all-signs", "exact", "upper-bound", "asymptotic"}
+    method : {"monte-carlo", "random-signs", "all-signs", "alike-labels", "exact", "upper-bound", "asymptotic"}
         How the null distribution was found.
     smallest : float
         No p-value below it is possible, whatever the labels are.
@@ -187,7 +188,14 @@ def run(
     elif method in {"exact", "asymptotic"}:
         refuse(f'method="{method}" answers one question, several share their draws; got {len(asked)} questions.')
     found = conclude(draws) if found is None else found
-    return found if scheme is null else _larger(found, conclude(scheme.draws(stopping.n_resamples, generator)))
+    if scheme is null:
+        return found
+    found = _larger(found, conclude(scheme.draws(stopping.n_resamples, generator)))
+    few = min(stopping.n_resamples, max(FEWER_DRAWS, MOST_NUMBERS // base.n_samples))
+    alike = scheme.alike_draws(base, few, generator)
+    if alike is None:
+        return found
+    return _larger(found, conclude(alike, stopping=Stopping(few, stopping.n_exceedances or EXCEEDANCES)))
 
 
 def _draw_until(
@@ -240,8 +248,8 @@ def _larger(independent: Answers, signed: Answers) -> Answers:
     """Return for every question the answer with the larger p-value.
 
     Random signs know how observations of a group depend on each other, but not how few rare labels there could have
-    been; simulated labels know the second only. An impossible label rejects however few arrangements of signs there
-    are.
+    been; independent labels know the second only. Labels that are alike know both, if groups are as they suppose. An
+    impossible label rejects however few arrangements of signs there are.
     """
     pairs = list(zip(independent.answers, signed.answers, strict=True))
     impossible = any(other.method == "all-signs" and other.sample.impossible.size for _, other in pairs)
@@ -356,7 +364,7 @@ def _conclude(
         observed,
         part_pvalues[:, 0],
         nulls,
-        "all-signs" if isinstance(draws, AllSigns) else "random-signs" if signed else "monte-carlo",
+        draws.method,
         smallest=smallest_pvalue([pvalues], stopping.n_resamples) if signed else 1 / (stopping.n_resamples + 1),
         draws=draws,
         stopping=stopping,

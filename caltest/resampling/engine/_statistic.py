@@ -27,6 +27,8 @@ class Statistic(Specification, ABC):
     """Whether an unusually small value means that labels vary less than predicted."""
     is_slow: ClassVar[bool] = False
     """Whether its time grows with the square of the number of observations, so that reports draw less for it."""
+    degree: ClassVar[int] = 1
+    """The power of the residuals with which it grows: 2 if it is a sum of their products."""
     hint_of_sums: ClassVar[str] = ""
     """What a refusal of the statistic adds where it is asked of a state of a stream."""
     partition: Any = None

@@ -1,0 +1,208 @@
+r"""Labels that are alike within groups, as much as the data allow: the third null distribution of a test with groups.
+
+Random signs know how much the sums of few groups vary, but not how skewed they are. Where most groups have no event,
+calibrated models are rejected because a group with many events happens to be missing, and no data can show how rare
+such a group is. So where fewer than 20 groups have a surprise, a label other than the most probable one, labels are
+also simulated that share a normal shock within groups. Their intraclass correlation is the upper 80 % confidence limit
+of the observed one, but not above 0.3 unless the observed one is. With the residuals
+:math:`e_i = y_i - p_i` of the event, their variances :math:`v_i`, weights :math:`w_i`, the sums :math:`U_g` and
+:math:`V_g` of :math:`w_i e_i` and :math:`w_i v_i` over a group and :math:`\delta = \sum_g U_g / \sum_g V_g`,
+
+.. math:: R' = \sum_g \frac{(U_g - \delta V_g)^2}{1 - V_g / \sum_h V_h} \Bigm/
+               \sum_i w_i^2 v_i (1 + \delta (1 - 2 p_i))
+
+is the design effect around the observed frequency, whether predictions are right on average or not. It is about
+:math:`\chi^2_\nu / \nu` times its mean, where :math:`\nu + 1` groups have a surprise (in units of groups of equal
+size), because the others say little.
+
+The spread of drawn residuals differs from draw to draw, and from that of the data. Statistics are compared after
+division by it (they are studentised), so that a wrong correlation matters little: drawn residuals are multiplied by
+:math:`\sqrt{R / R^*}`, where :math:`R = \max(1, \sum_g U_g^2 / \sum_i w_i^2 v_i)`.
+
+Of several classes the event is a surprise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._cells import count_outcomes, weigh_outcomes
+from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._lens import outcome_dtype
+from caltest.predictions._sample import Sample
+from caltest.predictions.cells._cells import cell_dtype
+from caltest.resampling.draws._group_shocks import Shocks, latent_bounds, latent_correlation
+from caltest.resampling.draws._labels import Draws
+from caltest.resampling.draws._signs import GroupsWithSurprise, group_of, n_groups
+
+LARGEST_ICC = 0.3
+"""Intraclass correlation that is thought possible where the data do not tell."""
+ENOUGH_GROUPS = 20
+"""So many groups with a surprise, of equal size, show how alike labels are: random signs are enough."""
+MOST_NUMBERS = 10**8
+"""Normal numbers of observations beyond which fewer draws are made."""
+_LEVEL = 0.8
+_MOST_COUNTS = 2**22  # of groups in draws at a time
+
+
+@dataclass(frozen=True, eq=False)
+class RareOutcome:
+    """The event of two outcomes, or a surprise of several classes, in groups of observations.
+
+    Attributes
+    ----------
+    prob, deviation : arrays of shape (n_samples,)
+        Probability of the outcome, and the standard deviation of its weighted indicator.
+    usual : array of shape (n_samples,) or None
+        The most probable class; None for two outcomes.
+    group : array of shape (n_samples,)
+        Group of each observation.
+    n_groups : int
+        Number of groups.
+    weight : array of shape (n_samples,) or None
+        Weight of each observation.
+    """
+
+    prob: Floats
+    deviation: Floats
+    usual: Integers | None
+    group: Integers
+    n_groups: int
+    weight: Floats | None
+
+    @classmethod
+    def of(cls, sample: Sample) -> RareOutcome:
+        """Return the outcome of a sample; it depends on predictions alone."""
+        usual = None if sample.n_outcomes == 2 else sample.given_null.argmax(axis=1)
+        prob = sample.expected[:, 1] if usual is None else 1 - sample.expected[np.arange(sample.n_samples), usual]
+        deviation = sample.weight_or_ones * np.sqrt(np.clip(prob * (1 - prob), 0.0, None))
+        return cls(prob, deviation, usual, group_of(sample), n_groups(sample), sample.weight)
+
+    @cached_property
+    def _expected(self) -> Floats:
+        """Weighted sums of the probabilities of groups."""
+        weighted = self.prob if self.weight is None else self.prob * self.weight
+        return np.bincount(self.group, weighted, self.n_groups).astype(np.float64, copy=False)
+
+    @cached_property
+    def _cell(self) -> NDArray[Any]:
+        return self.group.astype(cell_dtype(self.n_groups))[:, None]
+
+    @cached_property
+    def own(self) -> float:
+        """The variance of the sum of all weighted indicators if labels are independent."""
+        return float(np.square(self.deviation).sum())
+
+    @cached_property
+    def pairs(self) -> float:
+        """The sum of the products of the standard deviations of two observations of a group."""
+        return float(np.square(np.bincount(self.group, self.deviation)).sum()) - self.own
+
+    def sums(self, labels: NDArray[np.unsignedinteger]) -> Floats:
+        """Return the sums of weighted residuals of groups, ``(n, n_groups)``, of labels ``(n, n_samples)``."""
+        outcomes = labels if self.usual is None else (labels != self.usual).astype(np.uint8)
+        size = max(1, _MOST_COUNTS // (2 * self.n_groups))
+        parts = [self._count(outcomes[start : start + size]) for start in range(0, len(outcomes), size)]
+        counted: Floats = np.concatenate(parts) - self._expected
+        return counted
+
+    def _count(self, outcomes: NDArray[np.unsignedinteger]) -> NDArray[Any]:
+        if self.weight is None:
+            return count_outcomes(outcomes, self._cell, 2, 2 * self.n_groups)[:, 1::2]
+        return weigh_outcomes(outcomes, self._cell, self.weight, 2, 2 * self.n_groups)[:, 1::2]
+
+    def design_effect(self, labels: NDArray[np.unsignedinteger]) -> Floats:
+        """Return how much more the sums of groups vary than those of independent labels, at least 1, ``(n,)``."""
+        if not self.own:
+            return np.ones(len(labels))
+        return np.maximum(np.square(self.sums(labels)).sum(axis=1) / self.own, 1.0)
+
+    def largest_icc(self, sample: Sample) -> float:
+        """Return the largest intraclass correlation that the labels of a sample allow; 0 if no draws are needed."""
+        from scipy.stats import chi2
+
+        number = GroupsWithSurprise.counted(sample).effective_number - 1
+        if not self.pairs > 0 or number + 1 >= ENOUGH_GROUPS:
+            return 0.0
+        weight = sample.weight_or_ones
+        variance = weight * self.prob * (1 - self.prob)
+        of_groups = np.bincount(self.group, variance, self.n_groups)
+        (sums,), total = self.sums(sample.outcome[None]), of_groups.sum()
+        change = sums.sum() / total
+        others = np.maximum(1 - of_groups / total, np.finfo(float).eps)
+        shown = float((weight * variance * (1 + change * (1 - 2 * self.prob))).sum())
+        effect = float((np.square(sums - change * of_groups) / others).sum()) / shown if shown > 0 else 0.0
+        worst = effect * number / float(chi2.ppf(1 - _LEVEL, number)) if number > 0 and effect > 0 else np.inf
+        own, most = ((one - 1) * self.own / self.pairs for one in (effect, worst))
+        return float(np.clip(min(most, max(own, LARGEST_ICC)), 0.0, 1.0))
+
+    def correlation(self, icc: float) -> float:
+        """Return the correlation of normal numbers that makes labels as alike."""
+        order = np.argsort(self.group, kind="stable")
+        bound = latent_bounds(np.column_stack([1 - self.prob, self.prob])[order])
+        weight = np.ones(len(order)) if self.weight is None else self.weight[order]
+        places = np.arange(self.n_groups)
+        start = np.searchsorted(self.group[order], np.arange(self.n_groups + 1))
+        return latent_correlation(bound, weight, start, places, target=icc * self.pairs, n_columns=1)
+
+
+@dataclass(frozen=True)
+class AlikeDraws(Draws):
+    """Labels that are alike within groups, predictions fixed.
+
+    Attributes
+    ----------
+    icc, correlation : float
+        Intraclass correlation, and the correlation of the normal numbers that labels are made from.
+    """
+
+    icc: float = 0.0
+    correlation: float = 0.0
+
+    method = "alike-labels"
+    together = 32
+
+    @classmethod
+    def as_alike(cls, sample: Sample, icc: float, n_resamples: int, rng: Any) -> AlikeDraws:
+        """Return labels with an intraclass correlation."""
+        plain = cls.of(n_resamples, rng)
+        correlation = sample.of_predictions(RareOutcome.of).correlation(icc)
+        return cls(plain.seed, plain.first, plain.n_resamples, icc, correlation)
+
+    def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
+        """Yield the sample with outcomes ``(n_replicates, n_samples)`` drawn for it."""
+        bounds, order = sample.of_predictions(_bounds)
+        group = group_of(sample)
+        shared, apart = (np.float32(np.sqrt(share)) for share in (self.correlation, 1 - self.correlation))
+        stop = self.first + self.n_resamples
+        whole = -(-stop // self.together) * self.together  # a draw does not depend on how many there are
+        shocks = Shocks(int(self.seed), whole, n_groups(sample), sample.n_samples, self.together)
+        for part, shock, noise in shocks.blocks_from(self.first):
+            latent = shared * shock[group] + apart * noise
+            labels = np.zeros(latent.shape, dtype=outcome_dtype(sample.n_outcomes))
+            for bound in bounds.T:
+                labels += latent >= bound[:, None]
+            drawn = labels[:, max(self.first - part.start, 0) : stop - part.start].T
+            if order is not None:
+                drawn = order[np.arange(sample.n_samples), drawn].astype(labels.dtype)
+            yield sample, np.ascontiguousarray(drawn)
+
+    def scale(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
+        """Return by what the residuals of drawn outcomes are multiplied, ``(n,)``, to vary as the observed ones."""
+        rare = sample.of_predictions(RareOutcome.of)
+        (observed,) = rare.design_effect(sample.outcome[None])
+        return np.sqrt(observed / rare.design_effect(outcomes))
+
+
+def _bounds(sample: Sample) -> tuple[NDArray[np.float32], Integers | None]:
+    """Return the bounds of normal numbers between classes, and several classes in order, the most probable first."""
+    if sample.n_outcomes == 2:
+        return latent_bounds(sample.expected), None
+    order = np.argsort(-sample.expected, axis=1, kind="stable")
+    return latent_bounds(np.take_along_axis(sample.expected, order, axis=1)), order

@@ -1,0 +1,66 @@
+"""Tests with groups of which few have an event: what is rejected, and what cannot be told."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import caltest
+from benchmarks.few_groups import LEVEL, Design
+
+TEN = np.arange(1000) // 100
+OPTIONS = {"groups": TEN, "n_resamples": 199, "rng": 0}
+
+
+def test_events_in_few_groups_decide_nothing():
+    """20 events are expected, and there are none, or 6 in two of ten groups: these may be calibrated predictions."""
+    prob, labels = np.full(1000, 0.02), np.zeros(1000, dtype=int)
+    for events in (0, 6):
+        labels[: 50 * events : 50] = 1  # three groups
+        result = caltest.calibration_test(labels, prob, **OPTIONS)
+        assert result.decision == "undecidable"
+        assert result.method == "alike-labels"
+        assert result.pvalue > LEVEL >= caltest.calibration_test(labels, prob, n_resamples=199, rng=0).pvalue
+        number = "only 3" if events else "none"
+        assert f"{number} of 10 groups ha{'ve' if events else 's'} a label other" in result.conclusion
+        assert "5 are needed" in result.conclusion
+        assert "more groups" in result.verdict.advice[0]
+        other = caltest.calibration_test(1 - labels, 1 - prob, **OPTIONS)
+        assert (other.decision, other.conclusion.split("(")[0]) == ("undecidable", result.conclusion.split("(")[0])
+
+
+def test_several_classes_count_wrong_predictions():
+    prob = np.tile([0.98, 0.01, 0.01], (1000, 1))
+    result = caltest.calibration_test(np.zeros(1000, dtype=int), prob, **OPTIONS)
+    assert (result.decision, result.n_expected) == ("undecidable", 0)
+    assert result.pvalue > LEVEL
+
+
+def test_events_in_all_groups_still_reject():
+    prob, labels = np.full(1000, 0.02), np.zeros(1000, dtype=int)
+    labels[::15] = 1  # 67 events, 7 in each group
+    result = caltest.calibration_test(labels, prob, **OPTIONS)
+    assert result.rejected
+    assert result.findings[0].kind == "too low"
+    weighted = caltest.calibration_test(labels, prob, **OPTIONS, sample_weight=np.ones(1000))
+    assert (weighted.pvalue, weighted.method) == (result.pvalue, result.method)
+    assert caltest.calibration_test(labels, prob, **OPTIONS, workers=2).pvalue == result.pvalue
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "design",
+    [
+        Design(10, 1000, 0.02, 0.15, predictions="between", dependence="beta"),
+        Design(30, 1000, 0.02, 0.15, predictions="between", dependence="beta", n_classes=5),
+    ],
+    ids=["event", "classes"],
+)
+def test_calibrated_models_are_rejected_at_the_level(design):
+    """Labels and signs alone rejected 29 to 40 % of these."""
+    rng, found = np.random.default_rng(np.random.SeedSequence().entropy), []
+    for _ in range(5):
+        sample = design.sample(rng)
+        for labels in design.labels(sample, 60, rng):
+            result = caltest.calibration_test(labels, sample.prob, groups=sample.group, n_resamples=99, rng=rng)
+            found.append(result.rejected)
+    assert sum(found) <= binom.ppf(1 - 1e-4, len(found), LEVEL)
