@@ -5,6 +5,7 @@ import pytest
 
 import caltest
 from caltest import KS
+from caltest.predictions._sample import make_sample
 from caltest.statistics import Kuiper
 from tests.reference.cases import check_refused
 
@@ -60,15 +61,26 @@ def test_the_null_distribution_is_that_of_drawn_labels():
     labels, event = problem()
     rng, statistic = np.random.default_rng(3), KS(weight="p(1-p)")
     result = caltest.calibration_test(labels, event, statistic=statistic, n_resamples=999, rng=0)
-    drawn = np.array([max(map(abs, path(rng.random(120) < event, event, lambda p: p * (1 - p)))) for _ in range(300)])
-    error = drawn.std() * np.sqrt(1 / 300 + 1 / 999)
+    drawn = np.array([max(map(abs, path(rng.random(120) < event, event, lambda p: p * (1 - p)))) for _ in range(100)])
+    error = drawn.std() * np.sqrt(1 / 100 + 1 / 999)
     assert abs(drawn.mean() - result.noise_floor) < 4 * error
     share = (drawn >= result.statistic).mean()
-    assert abs(share - result.pvalue) < 4 * np.sqrt(0.25 * (1 / 300 + 1 / 999))
+    assert abs(share - result.pvalue) < 4 * np.sqrt(0.25 * (1 / 100 + 1 / 999))
     groups = caltest.calibration_test(
         labels, event, statistic=statistic, groups=np.arange(120) // 4, n_resamples=99, rng=0
     )
     assert groups.statistic == pytest.approx(result.statistic)
+
+
+def test_the_limit_is_that_of_the_weighted_path():
+    """In 2,000 data sets of 1,000 observations 5 % exceed its 95 % quantile."""
+    rng = np.random.default_rng(5)
+    sample = make_sample(np.zeros(1000, dtype=int), rng.beta(0.6, 1.5, 1000))
+    drawn = (rng.random((2000, 1000)) < sample.event).astype(np.uint8)
+    for statistic in (KS(weight="p(1-p)"), Kuiper(weight="1-p")):
+        limit = statistic.asymptotic_distribution(sample).quantile(0.95)
+        above = (statistic.evaluate(sample, drawn) >= limit).mean()
+        assert abs(above - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 2000)
 
 
 def test_states_of_streams_refuse_it():
