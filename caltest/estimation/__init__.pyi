@@ -13,6 +13,8 @@ from .curves._smooth_reliability_curve import SmoothReliabilityCurve as SmoothRe
 from .curves._smooth_reliability_curve import smooth_reliability_curve as smooth_reliability_curve
 from .curves._temperature_curve import TemperatureCurve as TemperatureCurve
 from .curves._temperature_curve import temperature_curve as temperature_curve
+from .curves._uncertainty_diagram import UncertaintyDiagram as UncertaintyDiagram
+from .curves._uncertainty_diagram import uncertainty_diagram as uncertainty_diagram
 from .errors._bootstrap_interval import BootstrapInterval as BootstrapInterval
 from .errors._bootstrap_interval import bootstrap_interval as bootstrap_interval
 from .errors._calibration_error import calibration_error as calibration_error

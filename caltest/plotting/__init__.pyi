@@ -12,6 +12,7 @@ from ._over_time import plot_training as plot_training
 from ._recalibration import plot_before_after as plot_before_after
 from ._recalibration import plot_recalibration as plot_recalibration
 from ._reliability import plot_reliability as plot_reliability
+from ._reliability import plot_uncertainty_diagram as plot_uncertainty_diagram
 from ._replications import plot_approximation as plot_approximation
 from ._replications import plot_label_noise as plot_label_noise
 from ._replications import plot_metric_agreement as plot_metric_agreement

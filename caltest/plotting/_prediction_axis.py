@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,18 @@ _TICKS = np.concatenate([[0.0], _DECADES, [0.5], 1 - _DECADES[::-1], [1.0]])
 _WORDS = {"linear": "", "logit": " (logit scale)", "equal-mass": " (scale of equal shares)"}
 
 
+class AxisWords(NamedTuple):
+    """What is drawn: across, upwards, on the diagonal, and between diagonal and points, if anything is."""
+
+    across: str
+    upwards: str
+    diagonal: str
+    gap: str = ""
+
+
+PROBABILITIES = AxisWords("predicted probability", "observed frequency", "calibrated")
+
+
 @dataclass(frozen=True)
 class PredictionAxis:
     """The horizontal axis of one picture.
@@ -48,26 +60,35 @@ class PredictionAxis:
         Share of the predictions of each model in each of the bins between ``EDGES``.
     shown : array
         Predictions that are drawn; for square axes the frequencies, too, because both axes have the same scale.
+    words : AxisWords
+        What is drawn against what.
     """
 
     scale: str
     densities: Mapping[str, Array]
     shown: Array
+    words: AxisWords = PROBABILITIES
 
     @classmethod
-    def of(cls, scale: str | None, densities: Mapping[str, Array], shown: Sequence[Array]) -> PredictionAxis:
+    def of(
+        cls,
+        scale: str | None,
+        densities: Mapping[str, Array],
+        shown: Sequence[Array],
+        words: AxisWords = PROBABILITIES,
+    ) -> PredictionAxis:
         """Return the axis with a scale, or with that which suits the predictions of all models on average."""
         points = np.concatenate([*(np.ravel(some) for some in shown), *map(_range, densities.values())])
         if scale is not None:
             validate_choice(scale, "scale", SCALES)
         chosen = _suitable(np.mean(list(densities.values()), axis=0)) if scale is None else scale
-        return cls(chosen, densities, points)
+        return cls(chosen, densities, points, words)
 
     def set(self, ax: Axes, *, square: bool) -> None:
         """Set scale, limits, ticks and label of the horizontal axis; with ``square`` also of that of frequencies."""
-        ax.set_xlabel(f"predicted probability{_WORDS[self.scale]}")
+        ax.set_xlabel(f"{self.words.across}{_WORDS[self.scale]}")
         if square:
-            ax.set_ylabel(f"observed frequency{_WORDS['logit'] if self.scale == 'logit' else ''}")
+            ax.set_ylabel(f"{self.words.upwards}{_WORDS['logit'] if self.scale == 'logit' else ''}")
             ax.set(box_aspect=1, anchor="N")  # what is left over is below, where the legend is
             set_linear(ax.yaxis, self.shown)
         if self.scale == "linear":
@@ -171,7 +192,9 @@ def finish(
     """
     square = reach is None
     x = np.array([0.0, 1.0]) if axis.scale == "linear" else EDGES
-    ax.plot(x, x if square else np.zeros(len(x)), color=LINE, zorder=2, label="calibrated", scalex=False, **DASHED)
+    ax.plot(
+        x, x if square else np.zeros(len(x)), color=LINE, zorder=2, label=axis.words.diagonal, scalex=False, **DASHED
+    )
     if reach is not None:
         ax.set(ylim=reach, ylabel="observed - predicted")
     ax.set_title(literal(title))

@@ -1,4 +1,4 @@
-"""The reliability diagram, in both styles of figure 4 of Vaicenavicius et al. (2019)."""
+"""The reliability diagram, in both styles of figure 4 of Vaicenavicius et al. (2019), and the uncertainty diagram."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from caltest.estimation.curves._curve_in_cells import CurveInCells
 from caltest.estimation.curves._reliability_curve import ReliabilityCurve
+from caltest.estimation.curves._uncertainty_diagram import UncertaintyDiagram
 from caltest.estimation.errors._cell_tests import CellTests
 from caltest.plotting._axes import (
     BAR,
@@ -30,8 +32,16 @@ from caltest.plotting._axes import (
     single,
     small_share,
 )
-from caltest.plotting._heading import DIFFERENCE, QUESTION, decided_in_cells, first_sentence, head_figure, in_panels
-from caltest.plotting._prediction_axis import PredictionAxis, finish
+from caltest.plotting._heading import (
+    DIFFERENCE,
+    QUESTION,
+    decided,
+    decided_in_cells,
+    first_sentence,
+    head_figure,
+    in_panels,
+)
+from caltest.plotting._prediction_axis import PROBABILITIES, AxisWords, PredictionAxis, finish
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._description import counted, percent
 
@@ -42,6 +52,7 @@ if TYPE_CHECKING:
     from caltest.results import Verdict
 
 Ends = tuple[float, float]
+_UNCERTAINTIES = AxisWords("normalised entropy", "error rate", "UCE 0", "gap (UCE)")
 _LEAST, _LARGEST = 14.0, 130.0  # square points, the areas of the points
 _CAPTION = 150  # characters of a line
 
@@ -129,14 +140,111 @@ def plot_reliability(
             return plot_reliability(curves[name], panel, style, **look)
 
         return in_panels(draw, list(curves), ax, caption=_about(list(curves.values())), legend=legend)
-    square = style == "classical"
+    said = QUESTION if style == "classical" else DIFFERENCE
+    if verdict is not None:
+        said = first_sentence(verdict)
+    elif len(curves) == 1 and tests_of and next(iter(tests_of.values())).rejected.any():
+        said = decided_in_cells(next(iter(tests_of.values())).rejected)
+    drawing: dict[str, Any] = {"scale": scale, "histogram": histogram, "legend": legend}
+    return _draw(curves, ax, tests_of, options, words=PROBABILITIES, said=said, square=style == "classical", **drawing)
+
+
+@in_one_look
+def plot_uncertainty_diagram(
+    diagram: UncertaintyDiagram | Mapping[str, UncertaintyDiagram],
+    ax: Any = None,
+    *,
+    scale: str | None = None,
+    tests: CellTests | Mapping[str, CellTests] | None = None,
+    histogram: bool = True,
+    legend: bool = True,
+    **options: Any,
+) -> Any:
+    """Plot error rates against the normalised entropy, with the bars in which a calibrated model lies.
+
+    Above stands the decision by the UCE. Points are error rates; their area shows the number of observations, and cells
+    (bins) of fewer than 10 are pale. Thin lines are the gaps to the diagonal, whose average is the UCE. Bars are where
+    the error rates of a calibrated model lie, mostly below the diagonal, or confidence intervals. Cells that ``tests``
+    reject are filled, in orange if there is one model. The panel below is the distribution of the entropies. Up to four
+    models share the axes and have one colour each; more have a panel each.
+
+    Parameters
+    ----------
+    diagram : UncertaintyDiagram or mapping of str to UncertaintyDiagram
+        From `caltest.estimation.uncertainty_diagram`; of several models by their names.
+    ax : matplotlib.axes.Axes or array of them, optional
+        Where to draw; new axes by default. Histogram and legend are below the axes: a figure with
+        ``layout="constrained"`` makes room for them. More than four models need axes each.
+    scale : {"linear", "logit", "equal-mass"}, optional
+        Scale of the entropies, as that of the predictions in `plot_reliability`.
+    tests : CellTests, or mapping of str to CellTests, optional
+        Which cells are rejected, of several models by their names; ``diagram.cell_tests()`` by default.
+    histogram : bool
+        Whether to draw the distribution of the entropies below.
+    legend : bool
+        Whether to draw the legend, with what is looked at, number of observations and UCE.
+    **options
+        Passed to ``matplotlib.axes.Axes.scatter`` for the points, such as ``s=16``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes or array of them
+        What was drawn into; the panel of a histogram is ``child_axes[0]``.
+
+    Raises
+    ------
+    TypeError
+        If ``diagram`` is not an `UncertaintyDiagram` or a mapping of names to such, or ``tests`` are no `CellTests`.
+    ValueError
+        If there is no diagram, ``scale`` is unknown, or ``tests`` are not those of this diagram.
+
+    Examples
+    --------
+    >>> import caltest, matplotlib
+    >>> matplotlib.use("Agg")
+    >>> ax = caltest.estimation.uncertainty_diagram(*caltest.datasets.load_cifar10_vgg16()).plot()
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('normalised entropy (logit scale)', 'error rate (logit scale)')
+    """
+    diagrams = named(diagram, UncertaintyDiagram, "diagram", "uncertainty_diagram")
+    tests_of = _check_tests(tests, diagrams)
+    drawing: dict[str, Any] = {"scale": scale, "histogram": histogram}
+    if len(diagrams) > MOST_TOGETHER:
+
+        def draw(name: str, panel: Axes) -> Any:
+            return plot_uncertainty_diagram(
+                diagrams[name], panel, tests=tests_of.get(name), legend=False, **drawing, **options
+            )
+
+        return in_panels(draw, list(diagrams), ax, caption=_about(list(diagrams.values())), legend=legend)
+    each = [decided(one.pvalue, one.alpha) for one in diagrams.values()]
+    said = each[0] if len(each) == 1 else QUESTION
+    return _draw(
+        diagrams, ax, tests_of, options, words=_UNCERTAINTIES, said=said, square=True, legend=legend, **drawing
+    )
+
+
+def _draw(
+    curves: Mapping[str, CurveInCells],
+    ax: Any,
+    tests_of: Mapping[str, CellTests],
+    options: dict[str, Any],
+    *,
+    words: AxisWords,
+    said: str,
+    square: bool,
+    scale: str | None,
+    histogram: bool,
+    legend: bool,
+) -> Any:
+    """Draw up to four curves into the same axes."""
     each, alone = list(curves.values()), len(curves) == 1
     labels = {name: None if alone else _model_label(name, one) for name, one in curves.items()}
     lines = sum(label.count("\n") + 1 for label in labels.values() if label is not None)
     ax = single(ax, (6.4, 6.6 + 0.1 * lines) if square else (6.4, 5.2 + 0.1 * lines))
     heights = [end for one in each for end in (one.observed, one.bar_lower, one.bar_upper)] if square else []
     axis = PredictionAxis.of(
-        scale, {name: one.density for name, one in curves.items()}, [*(one.predicted for one in each), *heights]
+        scale, {name: one.density for name, one in curves.items()}, [*(one.predicted for one in each), *heights], words
     )
     reach = None if square else _reach(each)
     limits = (-np.inf, np.inf) if reach is None else (0.96 * reach[0], 0.96 * reach[1])
@@ -147,17 +255,17 @@ def plot_reliability(
             if chosen.any():
                 bars = {"color": BAR if alone else color, "alpha": opaque * (1.0 if alone else 0.45)}
                 _draw_bars(one, panel, chosen, bars)
+                if words.gap:
+                    at, low, high = one.predicted[chosen], one.predicted[chosen], one.observed[chosen]
+                    ax.vlines(at, low, high, color=color, alpha=0.6 * opaque, linewidth=1, label="_gaps", zorder=2.5)
                 _draw_points(
                     one, tests_of.get(name), panel, chosen, {"color": color, "alpha": opaque, "marker": marker}
                 )
         if not alone:
             ax.plot([], [], color=color, marker=marker, linestyle="none", markersize=6, label=labels[name])
+    if words.gap:
+        ax.plot([], [], color=LINE, alpha=0.6, linewidth=1, label=words.gap)
     _explain(each, ax, list(tests_of.values()), alone=alone)
-    said = QUESTION if square else DIFFERENCE
-    if verdict is not None:
-        said = first_sentence(verdict)
-    elif alone and tests_of and next(iter(tests_of.values())).rejected.any():
-        said = decided_in_cells(next(iter(tests_of.values())).rejected)
     finish(axis, ax, colors, said, reach, caption=_about(each), histogram=histogram, legend=legend)
     return ax
 
@@ -208,7 +316,7 @@ def picture_formats() -> set[str]:
     return set(FigureCanvasBase.get_supported_filetypes()) - {"pgf"}  # LaTeX, with further files beside it
 
 
-def _about(curves: Sequence[ReliabilityCurve]) -> str:
+def _about(curves: Sequence[CurveInCells]) -> str:
     """Return lens and number of observations, and of a single model its error."""
     lenses = dict.fromkeys(curve.lens_name for curve in curves)
     sizes = dict.fromkeys(int(curve.count.sum()) for curve in curves)
@@ -217,15 +325,15 @@ def _about(curves: Sequence[ReliabilityCurve]) -> str:
     return f"{lens}, {size}" if len(curves) > 1 else f"{lens}, {size}; {_error(curves[0])}"
 
 
-def _error(curve: ReliabilityCurve) -> str:
-    return f"ECE {curve.error:.3g} (noise floor {round(curve.noise_floor, 12):.2g})"
+def _error(curve: CurveInCells) -> str:
+    return f"{curve.error_name} {curve.error:.3g} (noise floor {round(curve.noise_floor, 12):.2g})"
 
 
-def _model_label(name: str, curve: ReliabilityCurve) -> str:
+def _model_label(name: str, curve: CurveInCells) -> str:
     return literal(f"{fill(name, NAME_WIDTH)}\n{_error(curve)}")
 
 
-def _reach(curves: Sequence[ReliabilityCurve]) -> Ends:
+def _reach(curves: Sequence[CurveInCells]) -> Ends:
     """Return the smallest and largest deviation shown.
 
     Cells with few observations do not determine them if they would treble the extent.
@@ -242,7 +350,7 @@ def _reach(curves: Sequence[ReliabilityCurve]) -> Ends:
     return min(low, -least), max(high, least)
 
 
-def _check_tests(tests: Any, curves: Mapping[str, ReliabilityCurve]) -> dict[str, CellTests]:
+def _check_tests(tests: Any, curves: Mapping[str, CurveInCells]) -> dict[str, CellTests]:
     """Return the tests of the cells by the name of the model."""
     if tests is None:
         return {name: one.cell_tests() for name, one in curves.items()}
@@ -251,12 +359,12 @@ def _check_tests(tests: Any, curves: Mapping[str, ReliabilityCurve]) -> dict[str
         msg = f"`tests` must be the cell_tests(...) of this curve, got {type(one).__name__}."
         if not isinstance(one, CellTests):
             raise TypeError(msg)
-        if name not in curves or not np.array_equal(one.pvalue, curves[name].pvalue):
+        if name not in curves or not np.array_equal(one.pvalue, curves[name].pvalue_of_cells):
             raise ValueError(msg)
     return given
 
 
-def _bars_label(curve: ReliabilityCurve) -> str:
+def _bars_label(curve: CurveInCells) -> str:
     together = ", all cells together" if curve.simultaneous else ""
     return f"{percent(curve.confidence_level)} {curve.bars} bars{together}"
 
@@ -276,7 +384,7 @@ class _Panel(NamedTuple):
     options: dict[str, Any]
 
 
-def _draw_bars(curve: ReliabilityCurve, panel: _Panel, chosen: Any, look: dict[str, Any]) -> None:
+def _draw_bars(curve: CurveInCells, panel: _Panel, chosen: Any, look: dict[str, Any]) -> None:
     """Draw bars of frequencies or deviations; what is beyond the limits ends in an arrow head."""
     ax, limits, width = panel.ax, panel.limits, panel.size * (5.0 if panel.alone else 3.5)
     base = 0.0 if panel.square else curve.expected
@@ -292,7 +400,7 @@ def _draw_bars(curve: ReliabilityCurve, panel: _Panel, chosen: Any, look: dict[s
 
 
 def _draw_points(
-    curve: ReliabilityCurve, tests: CellTests | None, panel: _Panel, chosen: Any, look: dict[str, Any]
+    curve: CurveInCells, tests: CellTests | None, panel: _Panel, chosen: Any, look: dict[str, Any]
 ) -> None:
     """Draw frequencies or deviations, with areas by the number of observations; rejected cells are filled."""
     ax, limits, alone = panel.ax, panel.limits, panel.alone
@@ -312,7 +420,7 @@ def _draw_points(
                 ax.plot(at, np.full(at.size, edge), linestyle="none", color=color, marker=arrow, zorder=4)
 
 
-def _explain(curves: Sequence[ReliabilityCurve], ax: Axes, tests: Sequence[CellTests], *, alone: bool) -> None:
+def _explain(curves: Sequence[CurveInCells], ax: Axes, tests: Sequence[CellTests], *, alone: bool) -> None:
     """Add to the legend what bars and points mean: only what is there."""
     color = BAR if alone else LINE
     for label in dict.fromkeys(map(_bars_label, curves)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from caltest.predictions.inputs._parts import sums_in_parts
 from caltest.predictions.inputs._validation import one_of, validate_count
 from caltest.results._naming import parameter
 from caltest.statistics._classwise_cells import EntryCells, EntryStatistic, Layout, labels_of
+
+_BLOCK = 2**20  # probabilities
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,7 +149,7 @@ class ClassConditionalUCE(UCE):
 
 def entropy_cells(sample: Sample, layout: Layout) -> EntryCells:
     """Return cells of the normalised entropy, of all observations or by predicted class; for `Sample.once`."""
-    entropy, top = normalised_entropy(sample.prob), sample.prob.argmax(axis=1)
+    entropy, top = normalised_entropy(sample.given), sample.given.argmax(axis=1)
     n_groups, n_cells = sample.n_outcomes if layout.class_conditional else 1, layout.partition.n_cells
     row_cell = labels_of(layout.partition, entropy)
     if layout.class_conditional:
@@ -159,13 +162,20 @@ def entropy_cells(sample: Sample, layout: Layout) -> EntryCells:
     return EntryCells(cell, count, expected, importance)
 
 
-def entropy_of(prob: Floats) -> Floats:
-    """Return the entropy of the last axis in nats, ``(...)``; 0 log 0 = 0, a rest below 0 counts as 0."""
-    positive = np.clip(prob, 0.0, None)
-    logarithm = np.log(np.where(positive > 0, positive, 1.0))
-    return 0.0 - (positive * logarithm).sum(axis=-1)
+def entropy_of(prob: NDArray[Any]) -> Floats:
+    """Return the entropy of the last axis in nats, ``(...)``; 0 log 0 = 0, a rest below 0 counts as 0.
+
+    Large arrays are converted to doubles in parts.
+    """
+    flat = prob.reshape(-1, prob.shape[-1])
+    found, size = np.empty(len(flat)), max(1, _BLOCK // flat.shape[1])
+    for start in range(0, len(flat), size):
+        positive = np.clip(flat[start : start + size], 0.0, None, dtype=np.float64)
+        logarithm = np.log(np.where(positive > 0, positive, 1.0))
+        found[start : start + size] = 0.0 - (positive * logarithm).sum(axis=1)
+    return found.reshape(prob.shape[:-1])
 
 
-def normalised_entropy(prob: Floats) -> Floats:
+def normalised_entropy(prob: NDArray[Any]) -> Floats:
     """Return the entropy of the last axis divided by its largest possible value, ``(...)``: from 0 to 1."""
     return np.minimum(entropy_of(prob) / np.log(prob.shape[-1]), 1.0)  # rounding could exceed it

@@ -83,7 +83,7 @@ def _entropies(sample: Sample) -> list[tuple[Floats, Floats]]:
     """Return, for each cell, sorted entropies ``(n,)`` and sums of weights and weighted entropies ``(2, n + 1)``."""
     cells = cells_of(sample, predicted_class)
     found = []
-    for values, weight in zip(cells.split(entropy_of(sample.prob)), cells.split(sample.weight_or_ones), strict=True):
+    for values, weight in zip(cells.split(entropy_of(sample.given)), cells.split(sample.weight_or_ones), strict=True):
         order = np.argsort(values, kind="stable")
         terms = np.stack([weight, weight * values])[:, order]
         found.append((values[order], np.concatenate([np.zeros((2, 1)), np.cumsum(terms, axis=1)], axis=1)))

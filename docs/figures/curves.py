@@ -30,6 +30,7 @@ def main(folder: str | Path = IMAGES) -> None:
     models = {"VGG-16": y_prob, "temperature 1.8": tempered(y_prob, 1.8)}
     results: dict[str, Any] = {
         "cumulative": caltest.cumulative_graphs(y_true, models, rng=0),
+        "uncertainty": caltest.estimation.uncertainty_diagram(y_true, y_prob),
         "rejection": caltest.rejection_curve(y_true, models, uncertainty="entropy"),
         "temperature": caltest.temperature_curve(y_true, y_prob, rng=0),
         "cells": caltest.cells_curve(y_true, models, rng=0),

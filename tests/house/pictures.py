@@ -140,6 +140,7 @@ def of_an_event(kind: str, n: int) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield f"test-ks-{what}", ct.calibration_test(y, p, statistic=ct.KS(), n_resamples=99, rng=0).plot
     yield f"monitor-{what}", ct.CalibrationMonitor().update(y, p).result().plot
     yield f"distribution-{what}", ct.prediction_distribution(p).plot
+    yield f"uncertainty-{what}", ct.estimation.uncertainty_diagram(y, p).plot
     yield f"rejection-{what}", ct.rejection_curve(y, p).plot
     yield f"shift-{what}", ct.shift_curve(p, np.sqrt(p), **QUICK).plot
 
@@ -157,6 +158,8 @@ def of_models(n: int, count: int) -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"isotonic-{style}-{what}", partial(ct.plotting.plot_isotonic_curve, isotonic, style=style)
     yield f"comparison-{what}", ct.compare_models(y, probs, n_resamples=99, rng=0).plot
     yield f"cumulative-{what}", ct.cumulative_graphs(y, probs, n_resamples=99, rng=0).plot
+    diagrams = {name: ct.estimation.uncertainty_diagram(y, prob) for name, prob in probs.items()}
+    yield f"uncertainty-{what}", partial(ct.plotting.plot_uncertainty_diagram, diagrams)
     yield f"rejection-{what}", ct.rejection_curve(y, probs).plot
     yield f"cells-{what}", ct.cells_curve(y, probs, n_cells=[5, 15, 45], **QUICK).plot
     yield f"temperature-{what}", ct.temperature_curve(y, probs, temperatures=[0.5, 1, 2], **QUICK).plot

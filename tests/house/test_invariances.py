@@ -196,6 +196,7 @@ SCORES = (
 EXAMPLES |= {f"caltest.estimation.{name}": call(getattr(estimation, name)) for name in SCORES}
 EVENTS = ("calibration_in_the_large", "calibration_slope")
 EXAMPLES |= {f"caltest.estimation.{name}": call(getattr(estimation, name)) for name in EVENTS}
+EXAMPLES["caltest.estimation.uncertainty_diagram"] = call(estimation.uncertainty_diagram, partition=CELLS, **FIXED)
 MAPS = {
     f"{path}.fit": thing
     for path, thing in PUBLIC.items()
@@ -231,6 +232,7 @@ ESTIMATES = {
     "caltest.training_track": r"\.(accuracy|log_score|error)\.",
 } | {f"caltest.estimation.{name}": "" for name in SCORES}
 ESTIMATES |= {f"caltest.estimation.{name}": r"\.(estimate|intercept)$" for name in EVENTS}
+ESTIMATES["caltest.estimation.uncertainty_diagram"] = r"\.(observed|predicted|expected|error|lower|upper)\b"
 r"""What observations that are doubled with half of their weight leave as it is: plug-in estimates, by their paths.
 
 P-values, intervals and noise floors rest on the number of observations, debiased estimates on that of pairs.

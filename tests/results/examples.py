@@ -103,6 +103,7 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     hypothesis_tests.SmallestError: lambda: ct.detectable_error(problem()[1], n_resamples=99, rng=0).errors[0],
     estimation.HistogramRegression: lambda: ct.histogram_regression(*problem()),
     estimation.ReliabilityCurve: lambda: ct.reliability_curve(*two_classes()),
+    estimation.UncertaintyDiagram: lambda: estimation.uncertainty_diagram(*problem()),
     estimation.CellTests: lambda: ct.reliability_curve(*two_classes()).cell_tests(),
     estimation.SimplexDiagram: lambda: ct.simplex_diagram(*problem(), rng=0),
     estimation.SmoothReliabilityCurve: lambda: ct.smooth_reliability_curve(*two_classes(), n_resamples=50, rng=0),

@@ -3,52 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest.estimation._options import DesignedEventOptions, event_of
-from caltest.estimation.curves._bars import (
-    confidence_bars,
-    consistency_bars,
-    contradicted_cells,
-    drawn_deviations,
-    drawn_pvalues,
-    effective_counts,
-    exact_deviations,
-    exact_pvalues,
-    origin_of_cells,
-    quantile_bars,
-    resampled_bars,
-    smallest_drawn_pvalues,
-    smallest_pvalues,
-)
-from caltest.estimation.errors._cell_tests import EXACT, CellTests, smallest_adjusted
-from caltest.estimation.uncertainty._prediction_distribution import EDGES, prediction_density
-from caltest.predictions._arrays import Booleans, Floats, Integers
-from caltest.predictions._lens import LensLike
+from caltest.estimation.curves._curve_in_cells import CurveInCells, EventFrequencies
+from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
-from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cells_notes
-from caltest.predictions.cells._partitions import EqualWidth, Intervals, Partition
+from caltest.predictions.cells._cells import few_cells_notes
+from caltest.predictions.cells._partitions import EqualWidth, Partition
 from caltest.predictions.cells._quantiles import EqualSpread, label_spread
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_bool, validate_choice, validate_level
-from caltest.resampling import correct_pvalues
-from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
-from caltest.resampling.draws._rows import RowDraws
 from caltest.resampling.engine._stopping import number_of_draws
-from caltest.results import Note, Result
-from caltest.results._description import Description, Table, counted, percent
-from caltest.results._naming import describe
 from caltest.results._picture import Picture
 
-_OF_CELLS = (
-    *("lower", "upper", "count", "expected", "observed", "pvalue", "smallest_pvalue"),
-    *("lens_name", "partition", "origin"),
-)
 _CELLS = 15
 _FEWEST_CELLS = 5
 _FEWEST = 10  # observations of a cell, on average
@@ -56,7 +29,7 @@ _LEAST_SPREAD = 5.0  # of a cell: that of 10 observations with probability 1/2
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ReliabilityCurve(Result):
+class ReliabilityCurve(CurveInCells):
     """Result of `reliability_curve`; one entry per occupied cell (bin), in increasing order.
 
     Attributes
@@ -105,31 +78,13 @@ class ReliabilityCurve(Result):
         Where the p-values come from, in words.
     """
 
-    lower: Floats
-    upper: Floats
-    count: Integers
-    predicted: Floats
-    expected: Floats
-    observed: Floats
-    bar_lower: Floats
-    bar_upper: Floats
-    bars: str
-    confidence_level: float
-    simultaneous: bool
-    exact: bool
-    lens: LensLike
-    lens_name: str
-    partition: Any
-    notes: tuple[Note, ...]
-    density_edges: Floats = field(default_factory=lambda: EDGES)
-    density: Floats
-    error: float
-    noise_floor: float
     pvalue: Floats
-    smallest_pvalue: Floats
-    origin: str
 
     plot = Picture("plot_reliability")
+    error_name = "ECE"
+    _title = "Reliability curve"
+    _shown: ClassVar[dict[str, str]] = {"predicted": "predicted", "observed": "observed"}
+    _of_bars = "calibration function"
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion")
     _columns: ClassVar[tuple[str, ...]] = (
         *("lower", "upper", "count", "predicted", "expected", "observed"),
@@ -137,79 +92,15 @@ class ReliabilityCurve(Result):
     )
 
     @property
-    def n_cells(self) -> int:
-        """Number of occupied cells."""
-        return len(self.count)
+    def pvalue_of_cells(self) -> Floats:
+        """P-value of each cell, not adjusted, ``(n_cells,)``."""
+        return self.pvalue
 
     @property
-    def deviation(self) -> Floats:
-        """``observed - expected``, ``(n_cells,)``."""
-        return self.observed - self.expected
-
-    @property
-    def outside(self) -> Booleans:
-        """Cells with the observed frequency (consistency bars) or the expected one outside the bar, ``(n_cells,)``."""
-        point = self.observed if self.bars == "consistency" else self.expected
-        return (point < self.bar_lower - 1e-12) | (point > self.bar_upper + 1e-12)
-
-    def cell_tests(self, correction: str = "holm", *, alpha: float = 0.05) -> CellTests:
-        r"""Test every cell (bin), with p-values adjusted for the number of cells.
-
-        With predictions fixed, the number of events :math:`K_b` of a cell has a Poisson-binomial distribution under the
-        null hypothesis. With k events observed,
-
-        .. math:: p_b = \min(1, 2 \min(P(K_b \le k), P(K_b \ge k)))
-
-        is a p-value that is valid at every sample size; if a label of the cell had been given probability 0, it is the
-        smallest possible. Cells are independent given the predictions, so every correction below controls the
-        probability of any false rejection. The tests do not depend on the bars of the curve. A cell may be calibrated
-        on average and miscalibrated within.
-
-        With ``groups`` the p-value is the largest one of those of simulated labels, of random signs of whole groups,
-        and of the confidence interval for the effective number of observations. In a cell of G groups it is at least
-        :math:`2^{1-G}`: one with three groups cannot be rejected. Cells that cannot be rejected, whatever is observed
-        in them, are undecidable, and the result says so.
-
-        Parameters
-        ----------
-        correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"}
-            How p-values are adjusted for the number of cells, by ``statsmodels.stats.multitest``.
-        alpha : float
-            Largest probability with which any cell is rejected if the model is calibrated.
-
-        Returns
-        -------
-        CellTests
-            Prints as a table; `caltest.plotting.plot_reliability` marks the rejected cells with it.
-
-        Raises
-        ------
-        ValueError
-            If ``correction`` is unknown, or ``alpha`` is not strictly between 0 and 1.
-
-        References
-        ----------
-        J. Bröcker and L. A. Smith (2007), Increasing the reliability of reliability diagrams, Weather and Forecasting.
-        S. Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics.
-
-        Examples
-        --------
-        >>> import caltest
-        >>> y_true, models = caltest.datasets.load_digits_predictions()
-        >>> curve = caltest.reliability_curve(y_true, models["logistic_regression"], partition=caltest.EqualWidth(5))
-        >>> tests = curve.cell_tests()
-        >>> [f"{q:.2g}" for q in tests.pvalue_adjusted]
-        ['0.13', '0.0062', '8.3e-10', '8.5e-13']
-        >>> tests.rejected.tolist()
-        [False, True, True, True]
-        """
-        return CellTests(
-            **{name: getattr(self, name) for name in _OF_CELLS},
-            pvalue_adjusted=correct_pvalues(self.pvalue, correction),
-            smallest_adjusted=smallest_adjusted(self.pvalue, self.smallest_pvalue, correction),
-            correction=correction,
-            alpha=validate_level(alpha, "alpha"),
-        )
+    def _if(self) -> str:
+        if np.array_equal(self.expected, self.predicted):
+            return "the model is calibrated"
+        return "the given calibration function is the true one"
 
     @property
     def conclusion(self) -> str:
@@ -218,52 +109,6 @@ class ReliabilityCurve(Result):
         size = f"The ECE in these cells is {self.error:.4g}; a calibrated model has {self.noise_floor:.4g} on average."
         found = f"In {int(self.outside.sum())} of {self.n_cells} cells (bins) the {point} is outside its bar."
         return f"{found} {self._meaning} {size}"
-
-    @property
-    def _meaning(self) -> str:
-        level = percent(self.confidence_level)
-        if self.bars == "confidence":
-            if self.simultaneous:
-                return f"With {level} confidence all bars contain the means of the calibration function in their cells."
-            return f"With {level} confidence a bar contains the mean of the calibration function in its cell."
-        known = np.array_equal(self.expected, self.predicted)
-        calibrated = "the model is calibrated" if known else "the given calibration function is the true one"
-        made = "" if self.exact else " The bars come from resampled observations and are approximate."
-        if self.origin != EXACT:
-            wider = "; the widest bar counts" if "random signs" in self.origin else ""
-            made = f" The bars come from {self.origin}{wider}."
-        if self.simultaneous:
-            return f"If {calibrated}, all frequencies are inside their bars in at least {level} of data sets.{made}"
-        chance = percent(round(1 - self.confidence_level, 12))
-        return f"If {calibrated}, at most about {chance} of the cells are outside by chance.{made}"
-
-    def _describe(self) -> Description:
-        digits = _digits(self.lower, self.upper)
-        rows = [
-            (
-                f"{cell.lower:.{digits}f} to {cell.upper:.{digits}f}",
-                f"{cell.count:,}",
-                f"{cell.predicted:.{digits}f}",
-                f"{cell.observed:.4f}",
-                f"{cell.bar_lower:.4f} to {cell.bar_upper:.4f}",
-                "*" if cell.outside else "",
-            )
-            for cell in self.to_frame().itertuples()
-        ]
-        bar = f"{self.bars} bar"
-        return Description(
-            f"Reliability curve ({self.lens_name}, {counted(int(self.count.sum()))}, {describe(self.partition)})",
-            [self.conclusion],
-            [Table(("cell (bin)", "observations", "predicted", "observed", bar, "outside"), rows)],
-            notes=self.notes,
-        )
-
-
-def _digits(lower: Floats, upper: Floats) -> int:
-    """Return the decimals that tell the two ends of every cell apart, from 4 to 6."""
-    wide = upper - lower
-    narrow = wide[wide > 0].min(initial=1.0)
-    return int(np.clip(np.ceil(-np.log10(narrow)), 4, 6))
 
 
 @reads_arguments
@@ -358,61 +203,17 @@ def reliability_curve(
     scheme = options["resampling"]
     sample, about = event_of(y_true, y_prob, options)
     sample = scheme.under_null(sample)
-    drawn = sample.weight is not None or sample.group is not None
-    if drawn and scheme.resample_predictions:
+    if (sample.weight is not None or sample.group is not None) and scheme.resample_predictions:
         refuse(f"`sample_weight` and `groups` need fixed predictions, Consistency(); got {scheme}.")
     cut = _default_cells(sample) if partition is None else partition
-    cells = cells_of(sample, cut)
-    order = np.argsort(cells.predicted_sum[:, 1] / np.where(cells.count > 0, cells.count, 1.0))
-    order = order[cells.count[order] > 0]  # a cell without weight shows nothing
-    sums = CellSums.of(sample, cells, sample.outcome)
-    counts = [] if drawn else [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]
-    cell_level = level ** (1 / cells.n_cells) if simultaneous else level
-    if drawn:
-        cell_level = 1 - (1 - level) / cells.n_cells if simultaneous else level  # cells share groups
-        deviations = drawn_deviations(sample, cells, scheme, n_resamples, rng)
-        pvalue = drawn_pvalues(sample, cells, deviations)
-        worth, expected = effective_counts(sample, cells), sums.predicted[:, 1]
-        low, high = (
-            worth.intervals(cell_level) if bars == "confidence" else quantile_bars(expected, deviations, cell_level)
-        )
-        if sample.group is not None:  # where signs of few groups with an event would reject too often
-            pvalue = np.where(contradicted_cells(sample, cells), pvalue, np.maximum(pvalue, worth.pvalues(expected)))
-            if bars == "consistency":
-                wide = worth.bars(expected, cell_level)
-                low, high = np.minimum(low, wide[0]), np.maximum(high, wide[1])
-    elif bars == "confidence":
-        low, high = confidence_bars(sums, cell_level)
-    elif scheme.resample_predictions:
-        low, high = resampled_bars(sample, cut, sums, RowDraws.of(n_resamples, rng), cell_level)
-    else:
-        low, high = consistency_bars(counts, cells, cell_level)
-    lower, upper = _cell_ends(sample, cells)
-    least = smallest_drawn_pvalues(sample, cells, n_resamples) if drawn else smallest_pvalues(counts, cells.count)
-    size = np.abs(sums.observed[:, 1] - sums.predicted[:, 1])
-    by_chance = np.abs(deviations[0][1:]).mean(axis=0) if drawn else exact_deviations(counts, cells.count)
+    found = EventFrequencies(sample, cut, scheme, n_resamples, rng)
     return ReliabilityCurve(
         **about,
-        lower=lower[order],
-        upper=upper[order],
-        count=np.bincount(cells.index)[order],
-        predicted=cells.predicted_sum[order, 1] / cells.count[order],
-        expected=sums.predicted[order, 1],
-        observed=sums.observed[order, 1],
-        bar_lower=low[order],
-        bar_upper=high[order],
-        bars=bars,
-        confidence_level=level,
-        simultaneous=simultaneous,
-        exact=bars == "consistency" and not scheme.resample_predictions and not drawn,
-        partition=cut,
+        **found.fields(bars, level, simultaneous=simultaneous),
         notes=(*scheme.for_sample(sample).notes, *few_cells_notes(sample, cut)),
-        density=prediction_density(sample.event),
-        error=float(size @ cells.count / cells.count.sum()),
-        noise_floor=float(by_chance @ cells.count / cells.count.sum()),
-        pvalue=(pvalue if drawn else exact_pvalues(sample, cells, counts))[order],
-        smallest_pvalue=least[order],
-        origin=origin_of_cells(sample, scheme, n_resamples) if drawn else EXACT,
+        error=float(np.abs(found.observed - found.expected) @ found.share),
+        noise_floor=found.noise_floor,
+        pvalue=found.pvalues[found.order],
     )
 
 
@@ -426,11 +227,3 @@ def _default_cells(sample: Sample) -> Partition:
     # The small number keeps an event and its complement, whose sums are rounded differently, on the same side.
     n_cells = int(label_spread(sample.event).sum() / _LEAST_SPREAD + 1e-6)
     return EqualSpread(min(max(n_cells, _FEWEST_CELLS), _CELLS))
-
-
-def _cell_ends(sample: Sample, cells: Cells) -> Floats:
-    """Return both ends of each cell, ``(2, n_cells)``; for a user's own partition the range of its predictions."""
-    if not isinstance(cells.assign, Intervals):
-        return np.array([(m.min(), m.max()) for m in cells.split(sample.event)]).T
-    ends = np.concatenate([[0.0], cells.assign.edges, [1.0]])
-    return ends[np.stack([cells.label, cells.label + 1])]
