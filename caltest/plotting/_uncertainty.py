@@ -28,7 +28,12 @@ from caltest.results._description import counted, percent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_DASHES: dict[str, Any] = {"entropy": "-", "confidence": (0, (5, 2))}
+_DASHES: dict[str, Any] = {
+    "entropy": "-",
+    "confidence": (0, (5, 2)),
+    "mutual-information": (0, (6, 2, 1, 2)),
+    "variance": (0, (1, 1)),
+}
 _WIDEST = 40  # characters of a line of the legend
 _AGAINST = {"rejected": "share of the predictions that is rejected", "threshold": "threshold of the uncertainty"}
 _PALE: dict[str, Any] = {"alpha": 0.15, "linewidth": 0, "zorder": 1}
@@ -45,7 +50,7 @@ def curve_looks(curves: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
     looks = []
     for model, measure in curves:
         # A single model has a colour for each measure.
-        number = models.index(model) if len(models) > 1 else (0, 1)[measures.index(measure)]
+        number = models.index(model) if len(models) > 1 else measures.index(measure)
         label = ", ".join(filter(None, (model, WORDS[measure])))
         looks.append({"color": color_of(number), "linestyle": _DASHES[measure], "label": fill(label, _WIDEST)})
     return looks

@@ -27,3 +27,4 @@ from .cells._trees import FixedTree as FixedTree
 from .cells._trees import VarianceTree as VarianceTree
 from .files._read import PredictionFile as PredictionFile
 from .files._read import read_predictions as read_predictions
+from .inputs._stack import PredictionStack as PredictionStack

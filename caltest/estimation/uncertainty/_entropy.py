@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import validate_prob
+from caltest.predictions.inputs._validation import validate_given_prob
 from caltest.statistics._entropy import entropy_of, normalised_entropy
 
 
@@ -50,7 +50,7 @@ def entropy(y_prob: ArrayLike) -> Floats:
     >>> entropy([[1.0, 0.0, 0.0, 0.0], [0.25, 0.25, 0.25, 0.25]]).round(3)
     array([0.   , 1.386])
     """
-    return entropy_of(validate_prob(y_prob))
+    return entropy_of(validate_given_prob(y_prob))
 
 
 @reads_arguments
@@ -103,4 +103,4 @@ def normalized_entropy(y_prob: ArrayLike) -> Floats:
     >>> normalized_entropy([[0.6, 0.4], [1.0, 0.0], [0.5, 0.5]]).round(3)
     array([0.971, 0.   , 1.   ])
     """
-    return normalised_entropy(validate_prob(y_prob))
+    return normalised_entropy(validate_given_prob(y_prob))

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import effective_of_sums
+from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._stack import PredictionStack
 from caltest.predictions.inputs._validation import require, validate_choice, validate_count, validate_given_prob
 from caltest.results import Result
 from caltest.results._description import Description, Table, counted, percent
@@ -32,9 +34,19 @@ LOGIT = np.concatenate([[0.0], _ODDS / (1 + _ODDS), [1.0]])
 
 EDGES = np.union1d(LINEAR, LOGIT)
 """All of these edges."""
-WORDS = {"entropy": "normalised entropy", "confidence": "1 - confidence"}
-"""Their names in words."""
-MOST = {"entropy": "largest entropy", "confidence": "smallest confidence"}
+WORDS = {
+    "entropy": "normalised entropy",
+    "confidence": "1 - confidence",
+    "mutual-information": "mutual information of the passes",
+    "variance": "variance of the passes",
+}
+"""Measures of uncertainty in words."""
+MOST = {
+    "entropy": "largest entropy",
+    "confidence": "smallest confidence",
+    "mutual-information": "largest mutual information of the passes",
+    "variance": "largest variance of the passes",
+}
 """What the most uncertain predictions have."""
 _MOST_SHOWN = 40  # rows of the printed table
 
@@ -55,16 +67,31 @@ def prediction_density(event: Floats, times: Integers | None = None) -> Floats:
     return count / count.sum()
 
 
-def _doubt(prob: Floats) -> Floats:
+def _doubt(prob: NDArray[Any]) -> Floats:
     """Return 1 minus the largest probability, ``(n_samples,)``."""
-    return 1.0 - prob.max(axis=1)
+    return 1.0 - prob.max(axis=1).astype(np.float64)
 
 
-UNCERTAINTIES: dict[str, Callable[[Floats], Floats]] = {
+def _mutual_information(passes: Floats) -> Floats:
+    """Return the normalised entropy of the average minus the average one of the passes, ``(n_samples,)``."""
+    return normalised_entropy(passes.mean(axis=0)) - normalised_entropy(passes).mean(axis=0)
+
+
+def _variance(passes: Floats) -> Floats:
+    """Return the variance of the probabilities of each class between passes, summed over classes, ``(n_samples,)``."""
+    return passes.var(axis=0).sum(axis=1)
+
+
+UNCERTAINTIES: dict[str, Callable[[NDArray[Any]], Floats]] = {
     "entropy": normalised_entropy,
     "confidence": _doubt,
 }
 """From predictions ``(n_samples, n_classes)`` to uncertainties ``(n_samples,)`` from 0 to 1."""
+DISAGREEMENTS: dict[str, Callable[[Floats], Floats]] = {
+    "mutual-information": _mutual_information,
+    "variance": _variance,
+}
+"""From passes ``(n_passes, n_samples, n_classes)`` to uncertainties ``(n_samples,)`` from 0 to 1."""
 
 
 def validate_uncertainty(uncertainty: Any) -> tuple[str, ...]:
@@ -72,15 +99,27 @@ def validate_uncertainty(uncertainty: Any) -> tuple[str, ...]:
     several = isinstance(uncertainty, Sequence) and not isinstance(uncertainty, str)
     names = tuple(uncertainty) if several else (uncertainty,)
     for name in names:
-        validate_choice(name, "uncertainty", tuple(UNCERTAINTIES))
+        validate_choice(name, "uncertainty", tuple(WORDS))
     once = len(set(names)) == len(names) > 0
     require(once, "`uncertainty` must name measures of uncertainty, each once", uncertainty)
     return names
 
 
-def uncertainty_of(prob: NDArray[Any], name: str) -> Floats:
-    """Return the uncertainty of predictions; those that differ by rounding only are equal."""
-    return np.round(UNCERTAINTIES[name](prob.astype(np.float64, copy=False)), 12) + 0.0
+def uncertainty_of(prob: NDArray[Any], name: str, given: Any = None) -> Floats:
+    """Return the uncertainty of predictions; those that differ by rounding only are equal.
+
+    ``given`` is what was passed, whose passes may disagree.
+    """
+    if name in UNCERTAINTIES:
+        found = UNCERTAINTIES[name](prob)
+    elif isinstance(given, PredictionStack):
+        found = DISAGREEMENTS[name](given.passes)
+    else:
+        refuse(
+            f"`uncertainty` {name!r} is the disagreement of passes: pass predictions as "
+            'caltest.predictions.PredictionStack(y_prob, average="passes").'
+        )
+    return np.round(found, 12) + 0.0
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

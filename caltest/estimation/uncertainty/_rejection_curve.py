@@ -165,6 +165,11 @@ def rejection_curve(
     over all n numbers that can be kept, where equal predictions are kept in random order; with sample weights it is the
     integral over the share of the weight that is kept.
 
+    Of a stack of passes, "mutual-information" is the normalised entropy of the average minus the average entropy of the
+    passes: the mutual information of label and network, divided by log K (Gal, Islam and Ghahramani 2017). "variance"
+    is the variance of each class between passes, summed over the classes. Both are 0 if all passes predict the same,
+    however uncertain they are.
+
     With ``sample_weight`` or ``groups`` an interval is that of Clopper and Pearson for the effective number of
     observations: that of Kish (1965) for independent observations, and from the variance between groups otherwise, as
     Korn and Graubard (1998) propose for surveys.
@@ -177,8 +182,9 @@ def rejection_curve(
         Predicted probabilities; of several models by name.
     classes : sequence, optional
         The label of each column of ``y_prob``.
-    uncertainty : {"entropy", "confidence"} or sequence of these
-        What predictions are rejected by.
+    uncertainty : {"entropy", "confidence", "mutual-information", "variance"} or sequence of these
+        What predictions are rejected by. The last two are disagreements of the passes of a
+        `caltest.predictions.PredictionStack` (see below).
     n_points : int
         Number of thresholds aimed at, for each curve.
     sample_weight : array-like of shape (n_samples,), optional
@@ -200,8 +206,9 @@ def rejection_curve(
     ValueError
         If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if
         weights are negative or all 0, or there is only one group; if there is
-        no model, or models differ in their number of classes; if ``uncertainty`` is unknown, ``n_points`` < 1, or
-        ``confidence_level`` is not strictly between 0 and 1.
+        no model, or models differ in their number of classes; if ``uncertainty`` is unknown, or the disagreement of
+        passes of predictions that are no `PredictionStack`; if ``n_points`` < 1, or ``confidence_level`` is not
+        strictly between 0 and 1.
 
     See Also
     --------
@@ -215,6 +222,7 @@ def rejection_curve(
     E. L. Korn and B. I. Graubard (1998), Confidence intervals for proportions with small expected number of positive
     counts estimated from survey data, Survey Methodology 24.
     L. Kish (1965), Survey Sampling, Wiley.
+    Y. Gal, R. Islam and Z. Ghahramani (2017), Deep Bayesian active learning with image data, ICML.
     Y. Geifman and R. El-Yaniv (2017), Selective classification for deep neural networks, NeurIPS.
 
     Examples
@@ -231,13 +239,13 @@ def rejection_curve(
     named = by_name(y_prob)
     outcome, probs = validate_models(y_true, named, classes)
     row, weight, group = observations_that_count(**validate_design(n_samples=len(outcome), **options))
-    outcome, probs = outcome[row], [prob[row] for prob in probs]
+    outcome = outcome[row]
     curves, area = {}, {}
-    for model, prob in zip(named, probs, strict=True):
-        wrong = 1 - accuracy_of(prob, outcome)
-        doubt = 1.0 - prob.max(axis=1).astype(np.float64)
+    for (model, given), prob in zip(named.items(), probs, strict=True):
+        wrong = 1 - accuracy_of(prob[row], outcome)
+        doubt = 1.0 - prob[row].max(axis=1).astype(np.float64)
         for measure in measures:
-            values = uncertainty_of(prob, measure)
+            values = uncertainty_of(prob, measure, given)[row]
             found = _curve(values, wrong, doubt, points, level, weight=weight, group=group)
             curves[model, measure], area[model, measure] = found
     return RejectionCurve(

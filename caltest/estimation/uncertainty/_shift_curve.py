@@ -140,7 +140,7 @@ def shift_curve(
         Predictions for data of the kind that the model was made for; of several models by name.
     y_prob_foreign : array-like of shape (n_foreign, n_classes) or (n_foreign,), or mapping of str to such
         Predictions for foreign data, of the same models.
-    uncertainty : {"entropy", "confidence"} or sequence of these
+    uncertainty : {"entropy", "confidence", "mutual-information", "variance"} or sequence of these
         Measures of uncertainty.
     shares : sequence of float
         Shares of foreign data, from 0 to 1; 0, 0.1 to 1 by default.
@@ -199,12 +199,16 @@ def shift_curve(
         foreign_counts = validate_distinct(
             shares, "shares", lambda share, name: round(validate_number(share, name, 0, 1) * size), *kinds
         )
-    home, foreign = _validated(by_name(y_prob), by_name(y_prob_foreign, "y_prob_foreign"))
+    given = by_name(y_prob), by_name(y_prob_foreign, "y_prob_foreign")
+    checked = _validated(*given)
+    home, foreign = checked
     curves, auroc = {}, {}
     seed = int(generator.integers(2**62))
     for model in home:
         for measure in measures:
-            near, far = (uncertainty_of(prob[model], measure) for prob in (home, foreign))
+            near, far = (
+                uncertainty_of(probs[model], measure, raw[model]) for probs, raw in zip(checked, given, strict=True)
+            )
             auroc[model, measure] = _auroc(near, far)
             draw = np.random.default_rng(seed)  # the same rows for every model and measure
             clean = _means(near, far, 0, (n_batches, size), draw)

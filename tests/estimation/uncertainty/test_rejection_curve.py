@@ -131,7 +131,11 @@ def test_conclusions():
 def test_refusals():
     y_true, y_prob = problem()
     for options, message in (
-        ({"uncertainty": "variance"}, "`uncertainty` must be one of 'entropy', 'confidence', got 'variance'"),
+        (
+            {"uncertainty": "spread"},
+            "`uncertainty` must be one of 'entropy', 'confidence', 'mutual-information', 'variance', got 'spread'",
+        ),
+        ({"uncertainty": "variance"}, "`uncertainty` 'variance' is the disagreement of passes: pass predictions as"),
         ({"uncertainty": []}, "`uncertainty` must name measures of uncertainty, each once"),
         ({"uncertainty": ["entropy", "entropy"]}, "`uncertainty` must name measures of uncertainty, each once"),
         ({"n_points": 0}, "`n_points` must be an integer >= 1, got 0"),
