@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest
-from caltest.statistics import UCE, ClassConditionalUCE
+from caltest.statistics import ACE, MMCE, UCE, ClassConditionalUCE, ConfidenceECE
 from tests.reference.cases import check_refused
 from tests.statistics.problems import error
 
@@ -32,6 +32,34 @@ def test_the_error_of_a_calibrated_model_is_not_zero():
     assert error(np.repeat([0, 1], [600, 400]), y_prob, UCE()) == pytest.approx(entropy - 0.4, rel=1e-12)
     assert round(entropy - 0.4, 3) == 0.571
     assert error(np.repeat([0, 1], [30, 970]), y_prob, UCE()) == pytest.approx(entropy - 0.03 - 0.94, abs=1e-12)
+
+
+def test_figure_3_only_uce_is_not_zero():
+    """The authors expect ACE to find the second class, whose accuracy is 0: ACE compares frequencies, which are 0.4."""
+    y_true, y_prob = np.repeat([0, 1], [600, 400]), np.tile([0.6, 0.4], (1000, 1))
+    for statistic in (ConfidenceECE(), ACE(), ACE(cell_weight="observations")):
+        assert error(y_true, y_prob, statistic) == pytest.approx(0, abs=1e-12)
+    assert error(y_true, y_prob, MMCE(), caltest.Confidence()) == pytest.approx(0, abs=1e-7)
+    hit = [((y_prob.argmax(axis=1) == k) & (y_true == k)).mean() for k in (0, 1)]
+    assert np.abs(hit - y_prob[0]).mean() == pytest.approx(0.2)
+    # Equally full cells through ties hold one class each where rows are sorted by label.
+    cut = [[np.mean(part == k) - y_prob[0, k] for part in np.array_split(y_true, 15)] for k in (0, 1)]
+    assert round(np.abs(cut).mean(), 2) == 0.48
+
+
+def test_figure_4_uce_of_two_classes_is_the_mean_entropy_minus_the_error_rate():
+    """So it has the same value for every number of cells, and ranks an over-confident model before a calibrated one."""
+    rng = np.random.default_rng(0)
+    event = rng.random(1000)
+    y_true, odds = (rng.random(1000) < event).astype(int), event / (1 - event)
+    values = []
+    for power in (1.3, 1.0, 0.75):
+        prob = odds**power / (1 + odds**power)
+        whole = caltest.estimation.normalized_entropy(prob).mean() - ((prob > 0.5) != y_true).mean()
+        for n_cells in (1, 5, 15, 25):
+            assert error(y_true, prob, UCE(n_cells)) == pytest.approx(whole, rel=1e-9)
+        values.append(whole)
+    assert values == sorted(values)
 
 
 def test_the_mean_over_predicted_classes():
