@@ -35,7 +35,6 @@ from caltest.plotting._axes import (
 from caltest.plotting._heading import (
     DIFFERENCE,
     QUESTION,
-    decided,
     decided_in_cells,
     first_sentence,
     head_figure,
@@ -217,8 +216,7 @@ def plot_uncertainty_diagram(
             )
 
         return in_panels(draw, list(diagrams), ax, caption=_about(list(diagrams.values())), legend=legend)
-    each = [decided(one.pvalue, one.alpha) for one in diagrams.values()]
-    said = each[0] if len(each) == 1 else QUESTION
+    said = next(iter(diagrams.values())).decision if len(diagrams) == 1 else QUESTION
     return _draw(
         diagrams, ax, tests_of, options, words=_UNCERTAINTIES, said=said, square=True, legend=legend, **drawing
     )

@@ -20,7 +20,7 @@ from caltest.predictions.inputs._validation import SeedLike, validate_bool, vali
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._poisson_binomial import SMALLEST_EXACT
 from caltest.resampling.engine._stopping import number_of_draws
-from caltest.results._decision import equate_pvalue, rejects
+from caltest.results._decision import decide, equate_pvalue, rejects
 from caltest.results._distribution import Distribution
 from caltest.results._judged import Judged
 from caltest.results._picture import Picture
@@ -128,10 +128,14 @@ class UncertaintyDiagram(Judged, CurveInCells):
         return self.cell_pvalue
 
     @property
+    def decision(self) -> str:
+        """The decision in a sentence, with its p-value; below 2e-12 it is an upper bound."""
+        p = equate_pvalue(self.pvalue, bound=self.pvalue <= 2 * SMALLEST_EXACT)
+        return f"Calibration is {decide(self.pvalue, self.alpha)} ({p})."
+
+    @property
     def conclusion(self) -> str:
         """The decision, the size of the error and how many cells are outside their bars, in words."""
-        p = equate_pvalue(self.pvalue, bound=self.pvalue <= 2 * SMALLEST_EXACT)
-        decision = f"Calibration is rejected ({p})." if self.rejected else f"Calibration is not rejected ({p})."
         size = (
             f"The UCE in these cells (bins) is {self.error:.4g}; a calibrated model with these predictions has "
             f"{self.noise_floor:.4g} on average."
@@ -139,7 +143,7 @@ class UncertaintyDiagram(Judged, CurveInCells):
         proof = "" if self.rejected else " This does not prove that the model is calibrated."
         point = "error rate" if self.bars == "consistency" else "error rate of a calibrated model"
         found = f"In {int(self.outside.sum())} of {self.n_cells} cells the {point} is outside its bar."
-        return f"{decision} {size}{proof} {found} {self._meaning}"
+        return f"{self.decision} {size}{proof} {found} {self._meaning}"
 
 
 @reads_arguments
