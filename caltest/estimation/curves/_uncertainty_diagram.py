@@ -20,7 +20,7 @@ from caltest.predictions.inputs._validation import SeedLike, validate_bool, vali
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._poisson_binomial import SMALLEST_EXACT
 from caltest.resampling.engine._stopping import number_of_draws
-from caltest.results._decision import decide, equate_pvalue, rejects
+from caltest.results._decision import decide, equate_pvalue, rejects, show_pvalue
 from caltest.results._distribution import Distribution
 from caltest.results._judged import Judged
 from caltest.results._picture import Picture
@@ -130,8 +130,11 @@ class UncertaintyDiagram(Judged, CurveInCells):
     @property
     def decision(self) -> str:
         """The decision in a sentence, with its p-value; below 2e-12 it is an upper bound."""
-        p = equate_pvalue(self.pvalue, bound=self.pvalue <= 2 * SMALLEST_EXACT)
-        return f"Calibration is {decide(self.pvalue, self.alpha)} ({p})."
+        decision = decide(self.pvalue, self.alpha, self.smallest_possible_pvalue)
+        if decision == "undecidable":
+            least = show_pvalue(self.smallest_possible_pvalue)
+            return f"There are too few groups or draws for a test: no p-value below {least} is possible."
+        return f"Calibration is {decision} ({equate_pvalue(self.pvalue, bound=self.pvalue <= 2 * SMALLEST_EXACT)})."
 
     @property
     def conclusion(self) -> str:

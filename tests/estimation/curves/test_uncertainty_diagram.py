@@ -148,6 +148,7 @@ def test_copies_in_groups_are_one_observation():
     few = uncertainty_diagram(**ten, groups=np.repeat(np.arange(3), 200), rng=0)
     assert few.smallest_possible_pvalue == 2 / 8
     assert few.verdict.decision == "undecidable"
+    assert few.conclusion.startswith("There are too few groups or draws for a test: no p-value below 0.25 is possible.")
 
 
 def test_an_impossible_error_rejects():
