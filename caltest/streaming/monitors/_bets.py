@@ -135,6 +135,11 @@ class Bets:
             if used < len(event):  # the kernel stops at the alarm
                 self._advance(event[used:], rest[used:], happened[used:])
 
+    def raise_alarm(self, event: Floats, happened: Booleans) -> bool:
+        """Bet on events ``(n_samples,)`` up to the alarm, if there is one, and return whether there is."""
+        self._advance(event[:, None], 1 - event[:, None], happened.astype(np.uint8)[:, None])
+        return self.alarm is not None
+
     def _advance(self, event: Floats, rest: Floats, happened: NDArray[np.uint8]) -> int:
         every = self.every
         while (self.n_samples + len(event)) // every > MOST_POINTS:

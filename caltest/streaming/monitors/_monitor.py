@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -26,6 +26,7 @@ from caltest.results._naming import describe
 from caltest.results._picture import Picture
 from caltest.results._verdict import Impossible, Verdict
 from caltest.streaming.monitors._bets import TOO_LOW, Alarm, Bets
+from caltest.streaming.monitors._noticed_error import noticed_error
 from caltest.streaming.monitors._saved_monitor import read_monitor, write_monitor
 
 _SHOWN = 1e6  # larger e-values are written by their power of ten
@@ -394,7 +395,7 @@ class CalibrationMonitor:
         now = [("e-value now", self.e_value, show_e_value(bets.log_wealth), meaning)]
         if subject and round(n_recent) < n:
             now.append((_recent(n_recent, self.n_samples), recent[1], subject.compare(recent[0], recent[1]), ""))
-        return Verdict(
+        found = Verdict(
             pvalue=self.pvalue,
             alpha=self.alpha,
             subject=subject,
@@ -409,6 +410,8 @@ class CalibrationMonitor:
             undecidable="" if n else "There are no observations yet.",
             **({"predicted": predicted, "observed": observed} | more),
         )
+        calm = found.decision == "not rejected"
+        return replace(found, detectable=noticed_error(bets, self.alpha)) if calm else found
 
     def _subject(self, stream: int) -> Subject:
         """Return what a stream of bets is on, for sentences."""
