@@ -1,17 +1,18 @@
-"""Calibration during training: accuracy, likelihood, error and p-value of every epoch."""
+"""Calibration during training: accuracy, likelihood, errors, p-values and adaptive cells of every epoch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.comparison._options import TrackOptions
 from caltest.estimation.scores._score_decomposition import accuracy_of, log_of, mean_of
-from caltest.hypothesis_tests._calibration import run_test
+from caltest.estimation.scores._scores import validate_errors_and_scores
+from caltest.hypothesis_tests._calibration import run_tests
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import induce
@@ -19,7 +20,7 @@ from caltest.predictions.inputs._arguments import read_problem, reads_arguments,
 from caltest.predictions.inputs._frames import refuse_other_indexes
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if, require, validate_design, validate_problem, validate_rng
-from caltest.resampling import Consistency
+from caltest.resampling.engine._pvalues import correct_pvalues
 from caltest.results import Note, Result
 from caltest.results._decision import equate_pvalue, rejects
 from caltest.results._description import Description, Table, percent
@@ -27,7 +28,10 @@ from caltest.results._naming import describe
 from caltest.results._picture import Picture
 from caltest.results._progress import part_of, reporting
 from caltest.statistics import ECE, Statistic
-from caltest.statistics._base import default_lens, validate_estimate, validate_statistic
+from caltest.statistics._base import default_lens, validate_statistic
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Epochs = Iterable[ArrayLike] | Iterable[tuple[ArrayLike, ArrayLike]]
 
@@ -46,16 +50,21 @@ class TrainingTrack(Result):
         Share of the observations whose most probable class is the right one.
     log_score : array of shape (n_entries,)
         Negative log-likelihood per observation, in nats.
-    error : array of shape (n_entries,)
-        Estimate of the calibration error.
-    noise_floor : array of shape (n_entries,)
-        Average of this estimate for a calibrated model with the predictions of the epoch.
-    pvalue : array of shape (n_entries,)
-        P-value of calibration.
-    error_statistic, test_statistic : Statistic
-        The statistics of the error and of the test, as objects.
+    error : array of shape (n_statistics, n_entries)
+        Estimates of the calibration error.
+    noise_floor : array of shape (n_statistics, n_entries)
+        Average of each estimate for a calibrated model with the predictions of the epoch.
+    pvalue : array of shape (n_tests, n_entries)
+        P-values of calibration, of each test statistic.
+    edges : tuple of array of shape (n_entries, n_groups, n_cells) or None
+        For each statistic over all classes with adaptive cells, such as `caltest.statistics.ACE`, the smallest
+        prediction in each cell (bin) of each class, or of all classes together (n_groups is 1); NaN where a cell is
+        empty. None for other statistics.
+    statistics, test_statistics : tuple of Statistic
+        The statistics of the errors and of the tests, as objects. They are the same, unless ``test_statistic`` was
+        given, which is then the only test.
     lens : lens
-        The lens of both.
+        The lens of all.
     lens_name : str
         The lens in words.
     n_resamples : int
@@ -71,18 +80,17 @@ class TrainingTrack(Result):
     error: NDArray[np.float64]
     noise_floor: NDArray[np.float64]
     pvalue: NDArray[np.float64]
-    error_statistic: Statistic
-    test_statistic: Statistic
+    edges: tuple[NDArray[np.float64] | None, ...]
+    statistics: tuple[Statistic, ...]
+    test_statistics: tuple[Statistic, ...]
     lens: LensLike
     lens_name: str
     n_resamples: int
     alpha: float = 0.05
 
     plot = Picture("plot_training")
-    _derived: ClassVar[tuple[str, ...]] = ("best", "conclusion", "notes")
-    _columns: ClassVar[tuple[str, ...]] = (
-        *("run", "epoch", "accuracy", "log_score", "error", "noise_floor", "pvalue", "best"),
-    )
+    _derived: ClassVar[tuple[str, ...]] = ("best", "pvalue_adjusted", "conclusion", "notes")
+    _left_out: ClassVar[frozenset[str]] = frozenset({"edges"})
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -104,18 +112,53 @@ class TrainingTrack(Result):
         return best
 
     @property
+    def pvalue_adjusted(self) -> NDArray[np.float64]:
+        """P-values adjusted for the number of test statistics of an epoch by Holm's method, as ``pvalue``."""
+        if len(self.pvalue) == 1:
+            return self.pvalue
+        return np.transpose([correct_pvalues(of_epoch) for of_epoch in self.pvalue.T])
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each statistic and entry as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Statistic, run, epoch, accuracy, negative log-likelihood, error with its noise floor, p-value with its
+            adjustment for the number of test statistics, and whether the epoch is the best one of its run.
+        """
+        import pandas as pd
+
+        return pd.DataFrame({name: column.ravel() for name, column in self._by_statistic().items()})
+
+    def _by_statistic(self) -> dict[str, NDArray[Any]]:
+        """Return the columns of the frame, ``(n_statistics, n_entries)``."""
+        statistic = np.array([describe(one) for one in self.statistics], dtype=object)[:, None]
+        names = ("run", "epoch", "accuracy", "log_score", "error", "noise_floor", "pvalue", "pvalue_adjusted", "best")
+        columns = {"statistic": statistic} | {name: np.asarray(getattr(self, name)) for name in names}
+        return {name: np.broadcast_to(column, self.error.shape) for name, column in columns.items()}
+
+    @property
     def conclusion(self) -> str:
         """The decisions at the best epochs, those of smallest negative log-likelihood, in words."""
-        best, level = np.flatnonzero(self.best), percent(self.alpha)
-        rejected = rejects(self.pvalue[best], self.alpha)
+        best, level, n_tests = np.flatnonzero(self.best), percent(self.alpha), len(self.test_statistics)
+        adjusted = self.pvalue_adjusted[:, best]
+        smallest = adjusted.min(axis=0)
+        rejected = rejects(smallest, self.alpha)
         if not best.size:
             return "There is no best epoch, because the negative log-likelihood is infinite at every epoch."
         if best.size == 1:
             decision = "rejected" if rejected[0] else "not rejected"
             when = f"At the best epoch (epoch {self.epoch[best[0]]}, smallest negative log-likelihood)"
-            return f"{when} calibration is {decision} at the {level} level ({equate_pvalue(self.pvalue[best[0]])})."
+            by, name = "", "p"
+            if n_tests > 1:
+                which = str(rejects(adjusted, self.alpha).sum()) if rejected[0] else "any"
+                by, name = f" by {which} of {n_tests} statistics", "smallest adjusted p"
+            shown = equate_pvalue(smallest[0], name=name)
+            return f"{when} calibration is {decision} at the {level} level{by} ({shown})."
         found = f"calibration is rejected at the {level} level in {int(rejected.sum())} of {best.size} runs"
-        return f"At the best epoch of each run (smallest negative log-likelihood) {found}."
+        after = f", after adjustment for {n_tests} statistics" if n_tests > 1 else ""
+        return f"At the best epoch of each run (smallest negative log-likelihood) {found}{after}."
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -129,24 +172,39 @@ class TrainingTrack(Result):
     def _describe(self) -> Description:
         last = np.append(np.array(self.run[1:]) != np.array(self.run[:-1]), True)
         best = self.best
+        found = self._by_statistic()
         rows = [
-            {name: getattr(self, name)[i] for name in self._columns}
+            {name: column[s, i] for name, column in found.items()}
             | {"which": " ".join(word for word, holds in (("best", best[i]), ("last", last[i])) if holds)}
             for i in np.flatnonzero(best | last)
+            for s in range(len(self.statistics))
         ]
-        columns = {} if self.runs == ("",) else {"run": "{run}"}
-        columns |= {"epoch": "{epoch}", "accuracy": "{accuracy:.4f}", "log score": "{log_score:.4g}"}
-        columns |= {"error": "{error:.4g}", "noise floor": "{noise_floor:.4g}", "p-value": "{pvalue:p}"}
-        statistic, tested = describe(self.error_statistic), describe(self.test_statistic)
+        several, many_tests = len(self.statistics) > 1, len(self.test_statistics) > 1
+        entry = ({} if self.runs == ("",) else {"run": "{run}"}) | {"epoch": "{epoch}"}
+        scores = {"accuracy": "{accuracy:.4f}", "log score": "{log_score:.4g}"}
+        errors = {"error": "{error:.4g}", "noise floor": "{noise_floor:.4g}", "p-value": "{pvalue:p}"}
+        errors |= {"adjusted p": "{pvalue_adjusted:p}"} if many_tests else {}
+        which = {"": "{which}"}
+        if several:
+            tables = [
+                Table.of(rows[:: len(self.statistics)], entry | scores | which, left=("",)),
+                Table.of(rows, entry | {"statistic": "{statistic}"} | errors, left=("statistic",)),
+            ]
+        else:
+            tables = [Table.of(rows, entry | scores | errors | which, left=("",))]
+        statistic = f"{len(self.statistics)} statistics" if several else describe(self.statistics[0])
+        tested = "each statistic" if many_tests else describe(self.test_statistics[0])
         count = f"{len(self.run)} epochs" + (f" of {len(self.runs)} runs" if len(self.runs) > 1 else "")
+        adjusted = f"Adjusted p: by Holm's method for the {len(self.test_statistics)} statistics of an epoch."
         return Description(
             f"Calibration during training ({statistic}, {self.lens_name}, {count})",
             [self.conclusion],
-            [Table.of(rows, columns | {"": "{which}"}, left=("",))],
+            tables,
             [
                 "Log score: the negative log-likelihood per observation.",
-                f"Noise floor: the average of {statistic} if the model is calibrated.",
+                f"Noise floor: the average of {'each statistic' if several else statistic} if the model is calibrated.",
                 f"p-value: of calibration, by {tested} with {self.n_resamples:,} draws at most.",
+                *([adjusted] if many_tests else []),
             ],
             self.notes,
         )
@@ -157,16 +215,18 @@ def training_track(
     y_true: ArrayLike | None,
     epochs: Epochs | Mapping[str, Epochs],
     *,
-    statistic: Statistic | str | None = None,
+    statistics: Statistic | str | Sequence[Statistic | str] | None = None,
     test_statistic: Statistic | str | None = None,
     **options: Unpack[TrackOptions],
 ) -> TrainingTrack:
     r"""Track calibration during training (figure 3 of Vaicenavicius et al. 2019).
 
-    For every epoch, compute the accuracy, the negative log-likelihood :math:`-\frac1n \sum_i \log p_{i, y_i}`, an
-    estimate of the calibration error with its noise floor, and the p-value of calibration, with predictions fixed and
-    labels simulated. Predictions must be for held-out observations. The same observations may serve every epoch. Each
-    p-value is then valid for an epoch that was not chosen by these labels; the p-values depend on each other.
+    For every epoch, compute the accuracy, the negative log-likelihood :math:`-\frac1n \sum_i \log p_{i, y_i}`,
+    estimates of the calibration error with their noise floors, and p-values of calibration, with predictions fixed and
+    labels simulated. Several statistics share the simulated labels, and the smallest predictions of their adaptive
+    cells (bins) are kept (Nixon et al. 2019, figures 2 and 5). Predictions must be for held-out observations. The same
+    observations may serve every epoch. Each p-value is then valid for an epoch that was not chosen by these labels; the
+    p-values depend on each other.
 
     Parameters
     ----------
@@ -179,13 +239,16 @@ def training_track(
         generator may train the model meanwhile. A mapping holds several runs, for instance with different
         initialisations, which are read one after the other.
     lens : lens, optional
-        What the estimate and the test look at; by default the whole prediction, or the confidence if a statistic needs
-        two outcomes. Accuracy and log-likelihood are always those of the whole prediction.
-    statistic : Statistic, optional
-        The estimate of the calibration error; ``ECE()`` by default.
+        What all statistics look at; by default the whole prediction, or the confidence if one of them needs two
+        outcomes. Accuracy and log-likelihood are always those of the whole prediction.
+    statistics : Statistic, str, or sequence of them, optional
+        Estimates of the calibration error, and scores "brier", "log" and "spherical" as in `temperature_curve`;
+        ``ECE()`` by default. A score above its noise floor means labels that are less probable than predicted, and
+        its test detects over-confidence only.
     test_statistic : Statistic, optional
-        The statistic of the test; the estimate by default. `ECE` has little power against under-confidence,
-        ``Omnibus()`` has more.
+        The only statistic that tests; by default each estimate does, and p-values are adjusted for their number by
+        Holm's method, not for the number of epochs. `ECE` has little power against under-confidence, ``Omnibus()`` has
+        more.
     sample_weight : array-like of shape (n_samples,), optional
         Weight of each observation, the same in all epochs: how much it counts.
     groups : array-like of shape (n_samples,), optional
@@ -199,7 +262,8 @@ def training_track(
     Returns
     -------
     TrainingTrack
-        Prints the best and the last epoch of every run; ``to_frame()`` has all of them; ``plot()`` draws them.
+        Prints the best and the last epoch of every run; ``to_frame()`` has all of them; ``plot()`` draws them, and
+        `caltest.plotting.plot_cell_edges` the adaptive cells.
 
     Raises
     ------
@@ -208,12 +272,13 @@ def training_track(
         or ``progress`` has another wrong type.
     ValueError
         If there is no epoch, or the labels and predictions of an epoch are refused by `calibration_test` (the message
-        names the epoch); if ``statistic`` is a combination of tests; if ``alpha`` is not strictly between 0 and 1, or
-        ``n_resamples`` < 1.
+        names the epoch); if one of ``statistics`` combines tests or occurs twice, or there is none; if ``alpha`` is not
+        strictly between 0 and 1, or ``n_resamples`` < 1.
 
     References
     ----------
     J. Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS, section 5.2 and figure 3.
+    J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, figures 2 and 5.
 
     Examples
     --------
@@ -233,15 +298,25 @@ def training_track(
     0      1      0.585  0.151   0.000  False
     1      2      0.504  0.032   0.241   True
     2      3      0.702  0.146   0.000  False
+
+    Two statistics, and where the cells of one of them begin at the last epoch, for the event:
+
+    >>> both = [caltest.ECE(), caltest.statistics.ACE(3)]
+    >>> found = caltest.training_track(y_true, train(), statistics=both, n_resamples=99, rng=0)
+    >>> found.error.shape, found.pvalue_adjusted[:, 1].tolist()
+    ((2, 3), [0.5, 0.5])
+    >>> found.edges[1][-1, 1].round(3)
+    array([0.   , 0.1  , 0.9])
     """
-    chosen = validate_estimate(ECE() if statistic is None else statistic)
-    tested = chosen if test_statistic is None else validate_statistic(test_statistic)
+    chosen = validate_errors_and_scores(ECE() if statistics is None else statistics)
+    tested = chosen if test_statistic is None else (validate_statistic(test_statistic),)
     sample_weight, groups, classes = options["sample_weight"], options["groups"], options["classes"]
     n_epochs, lens = _count(epochs), options["lens"]
-    statistics = [chosen] if tested is chosen else [chosen, tested]
+    asked = [chosen] if tested is chosen else [chosen, tested]
     drawn: dict[str, Any] = {"n_resamples": options["n_resamples"], "workers": options["workers"], "method": "auto"}
     drawn["rng"] = validate_rng(options["rng"])
     rows: list[tuple[Any, ...]] = []
+    ends: list[list[NDArray[np.float64] | None]] = []
     look: LensLike = Canonical() if lens is None else lens
     with reporting(options["progress"], "testing epochs") as report:
         for run, number, (labels, y_prob) in _read(y_true, epochs):
@@ -253,18 +328,11 @@ def training_track(
                     warn_of_repeated_index(labels, y_prob)
                 read = read_problem({"y_true": labels}, {"y_prob": y_prob}, classes)
                 prob, outcome = validate_problem(read.labels["y_true"], read.probs["y_prob"], read.classes)
-                look = _default_lens(statistics, prob.shape[1]) if lens is None else lens
+                look = _default_lens((*chosen, *tested), prob.shape[1]) if lens is None else lens
                 sample = induce(prob, outcome, lens=look, **validate_design(sample_weight, groups, len(prob)))
                 tests = [
-                    run_test(
-                        statistic,
-                        sample,
-                        Consistency(),
-                        lens=look,
-                        progress=part_of(whole, part, len(statistics)),
-                        **drawn,
-                    )
-                    for part, statistic in enumerate(statistics)
+                    run_tests(several, sample, lens=look, progress=part_of(whole, part, len(asked)), **drawn)
+                    for part, several in enumerate(asked)
                 ]
             except ValueError as error:
                 msg = f"`epochs`, {f'run {run}, ' if run else ''}epoch {number}: {error}"
@@ -273,21 +341,36 @@ def training_track(
             prob, outcome = prob[sample.row[place]], outcome[sample.row[place]]
             weight = None if sample.weight is None else sample.weight[place]
             scores = [mean_of(score(prob, outcome), weight) for score in (accuracy_of, log_of)]
-            rows.append((run, number, *scores, tests[0].statistic, tests[0].noise_floor, tests[-1].pvalue))
+            errors, floors = ([getattr(test, name) for test in tests[0]] for name in ("statistic", "noise_floor"))
+            rows.append((run, number, *scores, errors, floors, [test.pvalue for test in tests[-1]]))
+            ends.append([one.lower_ends(sample) for one in chosen])
     refuse_if(not rows, "`epochs` must hold at least one epoch, got none.")
     runs, *numbers = zip(*rows, strict=True)
-    found: dict[str, Any] = dict(zip(TrainingTrack._columns[1:-1], map(np.array, numbers), strict=True))
+    names = ("epoch", "accuracy", "log_score", "error", "noise_floor", "pvalue")
+    found: dict[str, Any] = {name: np.array(each).T for name, each in zip(names, numbers, strict=True)}
     track_of_epochs = TrainingTrack(
         run=runs,
         **found,
-        error_statistic=chosen,
-        test_statistic=tested,
+        edges=tuple(_over_epochs(of_epochs) for of_epochs in zip(*ends, strict=True)),
+        statistics=chosen,
+        test_statistics=tested,
         lens=look,
         lens_name=lens_name(look, read.classes),
         n_resamples=options["n_resamples"],
         alpha=options["alpha"],
     )
     return read.describe(track_of_epochs)
+
+
+def _over_epochs(ends: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
+    """Return the cells of all epochs ``(n_entries, n_groups, n_cells)``; some epochs may have fewer."""
+    known = [each for each in ends if each is not None]
+    if not known:
+        return None
+    found = np.full((len(known), *np.max([each.shape for each in known], axis=0)), np.nan)
+    for place, each in zip(found, known, strict=True):
+        place[: each.shape[0], : each.shape[1]] = each
+    return found
 
 
 def _default_lens(statistics: Sequence[Statistic], n_classes: int) -> LensLike:

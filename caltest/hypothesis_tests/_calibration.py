@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._by_fold import run_by_fold
-from caltest.hypothesis_tests._diagnostics import describe_answer
+from caltest.hypothesis_tests._diagnostics import describe_answer, describe_answers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._view import LensView
@@ -204,3 +204,12 @@ def run_test(
         [question], sample, null, n_resamples=n_resamples, method=method, workers=workers, rng=rng, progress=progress
     )
     return describe_answer(found.answers[0], null, lens=lens, classes=classes, alpha=alpha, title=title)
+
+
+def run_tests(
+    statistics: Sequence[Statistic], sample: Sample, *, lens: LensLike, **drawn: Any
+) -> tuple[TestResult, ...]:
+    """Test a sample for calibration by several statistics, which share their draws."""
+    view = LensView(sample)
+    found = run([Question(one, view) for one in statistics], sample, Consistency(), **drawn)
+    return describe_answers(found.answers, Consistency(), [lens] * len(statistics))

@@ -16,6 +16,7 @@ from caltest.plotting._axes import (
     STAR,
     colors_of,
     in_one_look,
+    label_first,
     legend_below,
     legend_entries,
     literal,
@@ -23,9 +24,13 @@ from caltest.plotting._axes import (
     require,
     several,
     single,
+    wrapped,
 )
 from caltest.plotting._heading import first_sentence, what_is_shown
+from caltest.predictions.inputs._refusals import refuse
 from caltest.results._description import percent
+from caltest.results._naming import describe
+from caltest.statistics._base import quantities
 from caltest.streaming import MonitorResult
 
 if TYPE_CHECKING:
@@ -86,30 +91,33 @@ def plot_monitor(monitor: MonitorResult, ax: Axes | None = None, *, legend: bool
 
 @in_one_look
 def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDArray[Any]:
-    r"""Plot accuracy, negative log-likelihood, calibration error and p-value against the epoch, one line for each run.
+    r"""Plot accuracy, negative log-likelihood, calibration errors and p-values by epoch, one line for each run.
 
     Stars are the epochs of smallest negative log-likelihood. The dashed lines beside the errors are their noise floors:
-    what a calibrated model with these predictions has on average. All vertical axes but that of the accuracy are
+    what a calibrated model with these predictions has on average. Each statistic has a row of panels, with its p-value
+    on the right, which is adjusted if several statistics test. All vertical axes but that of the accuracy are
     logarithmic, unless errors are 0 or negative.
 
     Parameters
     ----------
     track : TrainingTrack
         From `caltest.training_track`.
-    axes : array of four matplotlib.axes.Axes, optional
-        Where to draw; those of a new figure by default. The legends are below the last two.
+    axes : array of matplotlib.axes.Axes, optional
+        Where to draw, two and two more for each statistic; those of a new figure by default. The legends are below the
+        last two.
 
     Returns
     -------
-    array of four matplotlib.axes.Axes
-        What was drawn into, in the shape of ``axes`` or (2, 2): negative log-likelihood, accuracy, error, p-value.
+    array of matplotlib.axes.Axes
+        What was drawn into, in the shape of ``axes`` or (1 + n_statistics, 2): negative log-likelihood, accuracy, and
+        error and p-value of each statistic.
 
     Raises
     ------
     TypeError
         If ``track`` is not a `TrainingTrack`.
     ValueError
-        If there are not four axes.
+        If there are too few or too many axes.
 
     Examples
     --------
@@ -121,15 +129,22 @@ def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDA
     ['negative log-likelihood', 'accuracy', 'average error in cells', 'p-value']
     """
     require(track, TrainingTrack, "track", "training_track")
-    grid = several(axes, (2, 2), (8.4, 6.4), sharex=True)
+    n_rows = 1 + len(track.statistics)
+    grid = several(axes, (n_rows, 2), (8.4, 3.2 * n_rows), sharex=True)
     panels: list[Any] = list(grid.flat)
-    values = (track.log_score, track.accuracy, track.error, track.pvalue)
-    names = ("negative log-likelihood", "accuracy", track.error_statistic.words, "p-value")
+    of_errors, of_pvalues = panels[2::2], panels[3::2]
+    pvalues = np.broadcast_to(track.pvalue_adjusted, track.error.shape)
+    values = [track.log_score, track.accuracy]
+    names = ["negative log-likelihood", "accuracy"]
+    for quantity, error, pvalue in zip(quantities(track.statistics), track.error, pvalues, strict=True):
+        values += [error, pvalue]
+        names += [literal(quantity), "p-value" if len(track.test_statistics) == 1 else "adjusted p-value"]
     best = track.best
     for run, color in zip(track.runs, colors_of(len(track.runs)), strict=True):
         entries = track.entries(run)
         star = entries[best[entries]]
-        panels[2].plot(track.epoch[entries], track.noise_floor[entries], color=color, **DASHED)
+        for ax, floor in zip(of_errors, track.noise_floor, strict=True):
+            ax.plot(track.epoch[entries], floor[entries], color=color, **DASHED)
         for ax, value in zip(panels, values, strict=True):
             shown = np.where(np.isfinite(value), value, np.nan)
             marker = "o" if len(entries) == 1 else ""
@@ -138,18 +153,83 @@ def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDA
     for ax, name in zip(panels, names, strict=True):
         ax.set_ylabel(name)
     _stretch(panels[0], track.log_score)
-    _stretch(panels[2], np.append(track.error, track.noise_floor))
-    panels[2].plot([], [], color=LINE, label="noise floors", **DASHED)
-    panels[3].set_yscale("log")
-    lowest = min(track.pvalue.min(), track.alpha)
-    panels[3].set_ylim(lowest**1.05, lowest**-0.05)
-    panels[3].axhline(track.alpha, color=LINE, zorder=1, label=f"{percent(track.alpha)} level", **DASHED)
-    panels[3].plot([], [], color=LINE, label="smallest negative log-likelihood", **STAR)
-    for ax, first in ((panels[2], 0), (panels[3], len(track.runs))):  # the names of the runs are needed once only
+    for ax, error, floor in zip(of_errors, track.error, track.noise_floor, strict=True):
+        _stretch(ax, np.append(error, floor))
+    lowest = min(pvalues.min(), track.alpha)
+    for ax in of_pvalues:
+        ax.set_yscale("log")
+        ax.set_ylim(lowest**1.05, lowest**-0.05)
+        ax.axhline(track.alpha, color=LINE, zorder=1, label=f"{percent(track.alpha)} level", **DASHED)
+    panels[-2].plot([], [], color=LINE, label="noise floors", **DASHED)
+    panels[-1].plot([], [], color=LINE, label="smallest negative log-likelihood", **STAR)
+    for ax, first in ((panels[-2], 0), (panels[-1], len(track.runs))):  # the names of the runs are needed once only
         ax.set_xlabel("epoch")
         ax.xaxis.get_major_locator().set_params(integer=True)
         found = list(legend_entries([ax]).items())[first if track.runs != ("",) else 0 :]
         legend_below(ax, entries=dict(found))
+    return grid
+
+
+@in_one_look
+def plot_cell_edges(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Plot the smallest prediction in each adaptive cell (bin) against the epoch: a panel for each statistic and run.
+
+    Lines are averages over the classes that have the cell, dark for the first and pale for the last cell (Nixon et al.
+    2019, figures 2 and 5, right). Cells become useless where lines meet: predictions of sharp models leave nearly all
+    of them near 0.
+
+    Parameters
+    ----------
+    track : TrainingTrack
+        From `caltest.training_track`, of at least one statistic over all classes with adaptive cells, such as
+        `caltest.statistics.ACE` or `caltest.statistics.TACE`.
+    axes : array of matplotlib.axes.Axes, optional
+        Where to draw, one for each statistic with such cells and run; those of a new figure by default.
+
+    Returns
+    -------
+    array of matplotlib.axes.Axes
+        What was drawn into, ``(n_panels,)``.
+
+    Raises
+    ------
+    TypeError
+        If ``track`` is not a `TrainingTrack`.
+    ValueError
+        If no statistic has adaptive cells, or there are too few or too many axes.
+
+    Examples
+    --------
+    >>> import caltest, matplotlib
+    >>> matplotlib.use("Agg")
+    >>> epochs = [[0.4, 0.5, 0.6], [0.2, 0.7, 0.9]]
+    >>> found = caltest.training_track([0, 1, 1], epochs, statistics="ACE(3)", n_resamples=99, rng=0)
+    >>> [len(ax.lines) for ax in caltest.plotting.plot_cell_edges(found)]
+    [3]
+    """
+    from matplotlib import colormaps
+
+    require(track, TrainingTrack, "track", "training_track")
+    shade = colormaps["viridis"]
+    pairs = zip(track.statistics, track.edges, strict=True)
+    shown = [(one, edges, run) for one, edges in pairs if edges is not None for run in track.runs]
+    if not shown:
+        refuse("`track` has no adaptive cells; pass a statistic that has them to training_track, such as ACE(100).")
+    grid = np.ravel(wrapped(axes, len(shown), 2, (4.4, 3.4), 0.7))
+    for ax, (one, edges, run) in zip(grid, shown, strict=True):
+        entries = track.entries(run)
+        n_classes = np.count_nonzero(~np.isnan(edges[entries]), axis=1)
+        mean = np.where(n_classes > 0, np.nansum(edges[entries], axis=1) / np.maximum(n_classes, 1), np.nan)
+        n_cells = mean.shape[1]
+        named = {0, (n_cells - 1) // 2, n_cells - 1}
+        for cell, lower in enumerate(mean.T):
+            label = f"cell {cell + 1}" if cell in named else None
+            color = shade(0.9 * cell / max(n_cells - 1, 1))
+            ax.plot(track.epoch[entries], lower, color=color, marker="o" if len(entries) == 1 else "", label=label)
+        ax.set(xlabel="epoch", title=literal(f"{describe(one)}, {run}" if run else describe(one)), ylim=(-0.03, 1.03))
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        label_first(ax, "smallest prediction in the cell")
+        legend_below(ax)
     return grid
 
 

@@ -61,6 +61,8 @@ OF_CLASSES = {
     ("RepairedModel", "squared_l2"): "miscalibration.estimate",
     ("RepairedModel", "squared_l2_interval"): "miscalibration.confidence_interval",
     ("Sample", "cells"): "cells_of(sample, partition)",
+    ("TrainingTrack", "error_statistic"): "statistics",
+    ("TrainingTrack", "test_statistic"): "test_statistics",
 }
 """By class and attribute what has its place, where this depends on the class."""
 

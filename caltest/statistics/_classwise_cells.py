@@ -153,6 +153,14 @@ class Layout:
         importance = self.importance(count.reshape(n_groups, size)).ravel()
         return EntryCells(labels.astype(cell_dtype(n_cells)), count, expected, importance)
 
+    def lower_ends(self, sample: Sample) -> Floats:
+        """Return the smallest entry of each cell, ``(n_groups, n_cells)``; NaN where a cell is empty."""
+        cells = sample.once(self)
+        lowest = np.full(cells.n_cells + 1, np.inf)
+        np.minimum.at(lowest, cells.cell.ravel(), sample.prob.ravel())
+        n_groups = sample.n_outcomes if self.class_conditional else 1
+        return np.where(np.isinf(lowest), np.nan, lowest)[:-1].reshape(n_groups, cells.n_cells // n_groups)
+
     def _kept(self, prob: Floats) -> Booleans:
         kept = np.ones(prob.shape, dtype=bool) if self.threshold is None else prob > self.threshold
         return kept & (prob.argmax(axis=1)[:, None] == np.arange(prob.shape[1])) if self.max_prob else kept
@@ -188,6 +196,11 @@ class OverClasses(EntryStatistic):
         """Return the cells of the entries of a sample, computed once."""
         return sample.once(self.layout(sample.n_samples))
 
+    def lower_ends(self, sample: Sample) -> Floats | None:
+        """Return the smallest prediction in each cell ``(n_groups, n_cells)``; None for cells of equal width."""
+        layout = self.layout(sample.n_samples)
+        return layout.lower_ends(sample) if layout.partition.depends_on_sample else None
+
 
 @dataclass(frozen=True)
 class AuthorsCells:
@@ -199,6 +212,11 @@ class AuthorsCells:
 
     scheme: str
     n_cells: int
+
+    @property
+    def depends_on_sample(self) -> bool:
+        """Whether the cells depend on the predictions."""
+        return self.scheme != "equal-width"
 
     def fit(self, prob: Floats) -> Intervals:
         """Return the intervals of column 1 of probabilities ``(n, 2)``."""

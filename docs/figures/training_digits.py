@@ -1,6 +1,7 @@
 """Draw docs/images/training.png: calibration while five networks are trained on scikit-learn's digits.
 
-Run ``python docs/figures/training_digits.py [FILE]``; it needs scikit-learn and some minutes. Every seed is fixed.
+It draws docs/images/cell_edges.png too: the adaptive cells of two statistics while the first network is trained.
+Run ``python docs/figures/training_digits.py [FILE [FILE]]``; it needs scikit-learn and some minutes. Every seed is fixed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 import caltest
 
 IMAGE = Path(__file__).parents[1] / "images" / "training.png"
+EDGES = IMAGE.with_name("cell_edges.png")
 N_EPOCHS, N_RUNS, N_TRAIN = 40, 5, 300
 
 
@@ -43,11 +45,23 @@ def follow(
     return caltest.training_track(None, runs, test_statistic=test_statistic, n_resamples=9999, rng=0)
 
 
-def main(file: str | Path = IMAGE) -> None:
-    """Write the picture of the large network, and print the numbers of the page for it and for a small one."""
+def draw_edges(file: str | Path = EDGES) -> None:
+    """Write the picture of the cells of ACE, as in figures 2 and 5 of Nixon et al. (2019), and print the errors."""
+    statistics = [caltest.statistics.ACE(100), caltest.statistics.TACE(50, 0.01)]
+    found = caltest.training_track(None, train(0), statistics=statistics, n_resamples=999, rng=0)
+    caltest.plotting.plot_cell_edges(found)[0].figure.savefig(file, dpi=150)
+    print(found)
+    for one, edges in zip(found.statistics, found.edges, strict=True):
+        shares = [(round(float((cells < 0.01).mean()), 3), round(float((cells > 0.99).mean()), 3)) for cells in edges]
+        print(one, "cells that begin below 0.01 and above 0.99 at epochs 1, 10, 40:", *(shares[i] for i in (0, 9, -1)))
+
+
+def main(file: str | Path = IMAGE, edges: str | Path = EDGES) -> None:
+    """Write both pictures, and print the numbers of the page for it and for a small one."""
     import matplotlib as mpl
 
     mpl.use("Agg")
+    draw_edges(edges)
     found = follow((256, 256), 0.003)
     found.plot().flat[0].figure.savefig(file, dpi=150)
     print("256 + 256 units", found, sep="\n")
@@ -58,4 +72,4 @@ def main(file: str | Path = IMAGE) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main(*sys.argv[1:3])

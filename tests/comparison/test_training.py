@@ -1,5 +1,6 @@
 """Calibration during training: each epoch is the test of its predictions, read once and lazily."""
 
+import copy
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 import caltest as ct
 from caltest.results import CalibrationWarning
+from caltest.results._naming import describe
+from caltest.statistics import ACE, GCE, RMSCE, SCE, TACE
 from tests.reference.examples import draw_labels
 from tests.resampling.draws.test_signs import clustered
 from tests.results.printed import printed
@@ -33,8 +36,8 @@ def test_every_epoch_is_the_test_of_its_predictions():
     assert found.epoch.tolist() == [1, 2, 3]
     for i, (y_true, y_prob) in enumerate(epochs):
         test = ct.calibration_test(y_true, y_prob, statistic=ct.ECE(), n_resamples=99, rng=rng)
-        assert (found.error[i], found.pvalue[i]) == tuple(test)
-        assert found.noise_floor[i] == test.noise_floor
+        assert (found.error[0, i], found.pvalue[0, i]) == tuple(test)
+        assert found.noise_floor[0, i] == test.noise_floor
         assert found.accuracy[i] == np.mean(y_prob.argmax(axis=1) == y_true)
         assert found.log_score[i] == pytest.approx(-np.log(y_prob[np.arange(150), y_true]).mean())
 
@@ -44,7 +47,7 @@ def test_the_best_epoch_has_the_smallest_log_score_and_sharpening_is_detected():
     assert found.runs == ("a", "b")
     assert found.run == ("a",) * 3 + ("b",) * 3
     assert found.best.tolist() == [False, True, False] * 2
-    assert found.pvalue[[2, 5]].tolist() == [0.01, 0.01]
+    assert found.pvalue[0, [2, 5]].tolist() == [0.01, 0.01]
     ties = ct.training_track(None, [make_epochs(0)[1]] * 3, n_resamples=9)
     assert ties.best.tolist() == [True, False, False]
     assert [found.entries(run).tolist() for run in "ab"] == [[0, 1, 2], [3, 4, 5]]
@@ -64,7 +67,7 @@ def test_a_generator_is_read_one_epoch_at_a_time_and_nothing_is_kept():
             yield pair
         events.append("end")
 
-    found = ct.training_track(None, train(), statistic=Watched(), n_resamples=9, rng=0)
+    found = ct.training_track(None, train(), statistics=Watched(), n_resamples=9, rng=0)
     order = [events[0], *(b for a, b in pairwise(events) if a != b)]
     assert order == [0, "evaluated", 1, "evaluated", 2, "evaluated", "end"]
     assert not [value for value in vars(found).values() if np.size(value) >= 150]
@@ -80,17 +83,131 @@ def test_another_statistic_may_test():
     assert by_score.noise_floor == pytest.approx(by_error.noise_floor)
     assert by_score.pvalue[0] == 0.01
     assert by_error.pvalue[0] > 0.2
-    assert (by_score.error_statistic, by_score.test_statistic) == (ct.ECE(), ct.TemperatureScore())
+    assert (by_score.statistics, by_score.test_statistics) == ((ct.ECE(),), (ct.TemperatureScore(),))
     assert "p-value: of calibration, by TemperatureScore() with 99 draws" in printed(by_score)
     omnibus = ct.training_track(None, [(y_true, y_prob)], test_statistic=ct.Omnibus(), n_resamples=99, rng=0)
     assert omnibus.pvalue[0] <= 0.05
     assert ct.training_track(None, [(y_true, y_prob)], test_statistic=ct.KS(), n_resamples=9).lens == ct.Confidence()
 
 
+def holm(pvalue):
+    """Holm's adjustment, step by step."""
+    adjusted, largest = np.empty(len(pvalue)), 0.0
+    for rank, place in enumerate(np.argsort(pvalue, kind="stable")):
+        largest = max(largest, min(1.0, (len(pvalue) - rank) * pvalue[place]))
+        adjusted[place] = largest
+    return adjusted
+
+
+SEVERAL = [ACE(5), "TACE(5, 0.05)", ct.TemperatureScore(), "brier"]
+
+
+def test_several_statistics_are_single_tests_with_the_same_draws():
+    epochs = make_epochs(2)[1:]
+    found = ct.training_track(None, epochs, statistics=SEVERAL, n_resamples=49, rng=5)
+    assert found.error.shape == found.noise_floor.shape == found.pvalue.shape == (4, 2)
+    rng = np.random.default_rng(5)
+    for i, (y_true, y_prob) in enumerate(epochs):
+        before = copy.deepcopy(rng)
+        for s, statistic in enumerate(found.statistics[:3]):
+            rng = copy.deepcopy(before)
+            single = {"statistic": statistic, "method": "monte-carlo", "n_resamples": 49, "rng": rng}
+            test = ct.calibration_test(y_true, y_prob, **single)
+            assert found.error[s, i] == ct.calibration_error(y_true, y_prob, statistic=statistic)
+            assert (found.error[s, i], found.pvalue[s, i]) == tuple(test)
+            assert found.noise_floor[s, i] == test.noise_floor
+        brier = np.square(y_prob - np.eye(3)[y_true]).sum(axis=1).mean()
+        assert found.error[3, i] == pytest.approx(brier)
+        assert found.pvalue_adjusted[:, i] == pytest.approx(holm(found.pvalue[:, i]))
+    assert found.pvalue[:, 1].tolist() == [0.02] * 4  # sharpened
+    assert str(found.statistics) == "(ACE(n_cells=5), TACE(n_cells=5, threshold=0.05), TemperatureScore(), Brier score)"
+    frame = found.to_frame()
+    assert frame["statistic"].tolist()[::2] == [describe(one) for one in found.statistics]
+    assert frame["pvalue_adjusted"].tolist() == found.pvalue_adjusted.ravel().tolist()
+    assert json.loads(json.dumps(found.to_dict()))["error"] == found.error.tolist()
+
+
+def test_one_test_of_several_errors_is_not_adjusted():
+    options = {"n_resamples": 49, "rng": 5, "statistics": [ACE(5), SCE(5)]}
+    found = ct.training_track(None, make_epochs(2), test_statistic=ct.KS(), lens=ct.Confidence(), **options)
+    assert found.test_statistics == (ct.KS(),)
+    assert found.pvalue.shape == found.pvalue_adjusted.shape == (1, 3)
+    assert found.to_frame()["pvalue"].tolist() == found.pvalue[0].tolist() * 2
+    text = printed(found)
+    assert "by KS() with 49 draws" in text
+    assert "adjusted p" not in text
+
+
+def test_conclusions_of_several_statistics():
+    options = {"statistics": SEVERAL, "n_resamples": 99, "rng": 0}
+    by_some = ct.training_track(None, make_epochs(4)[2:], **options)
+    assert by_some.conclusion == (
+        "At the best epoch (epoch 1, smallest negative log-likelihood) calibration is rejected at the 5 % level by 4 "
+        "of 4 statistics (smallest adjusted p = 0.04)."
+    )
+    by_none = ct.training_track(None, make_epochs(4)[:2], **options)
+    smallest = by_none.pvalue_adjusted[:, 1].min()
+    assert by_none.conclusion.endswith(f"by any of 4 statistics (smallest adjusted p = {smallest:.4g}).")
+    runs = ct.training_track(None, {"a": make_epochs(4)[:2], "b": make_epochs(4)[2:]}, **options)
+    assert runs.conclusion.endswith("in 1 of 2 runs, after adjustment for 4 statistics.")
+    text = printed(by_none)
+    assert text.startswith("Calibration during training (4 statistics, whole prediction, 2 epochs)")
+    assert text.count("best last") == 1
+    assert text.count(" 2      ACE(n_cells=5)") == 1
+    assert "Adjusted p: by Holm's method for the 4 statistics of an epoch." in text
+
+
+def starts(n, n_cells):
+    """First positions of cells as `numpy.array_split` cuts them."""
+    return np.cumsum([0, *map(len, np.array_split(np.arange(n), n_cells))])[:-1]
+
+
+def test_edges_are_the_sorted_predictions_where_cells_begin():
+    epochs = make_epochs(3)
+    n, n_cells = len(epochs[0][0]), 7
+    statistics = [ACE(n_cells), TACE(n_cells, 0.2), ACE(n_cells, scheme="equal-mass-floor")]
+    statistics += [GCE("equal-mass", n_cells=n_cells), RMSCE(n_cells), SCE(n_cells), ct.ECE()]
+    found = ct.training_track(None, epochs, statistics=statistics, n_resamples=9, rng=0)
+    assert [None if edges is None else edges.shape for edges in found.edges] == [(3, 3, 7)] * 4 + [
+        (3, 1, 7),
+        None,
+        None,
+    ]
+    whole, above, floor, rounded, top, *_ = found.edges
+    for i, (_, y_prob) in enumerate(epochs):
+        assert top[i, 0].tolist() == np.sort(y_prob.max(axis=1))[starts(n, n_cells)].tolist()
+        for k, value in enumerate(np.sort(y_prob, axis=0).T):
+            assert whole[i, k].tolist() == value[starts(n, n_cells)].tolist()
+            kept = value[value > 0.2]
+            assert above[i, k].tolist() == kept[starts(len(kept), n_cells)].tolist()
+            assert floor[i, k].tolist() == value[np.arange(n_cells) * (n // n_cells)].tolist()
+            assert (
+                rounded[i, k].tolist()
+                == value[np.rint(np.linspace(0, n, n_cells, endpoint=False)).astype(int)].tolist()
+            )
+
+
+def test_edges_of_ties_constants_and_weights():
+    (y_true, y_prob), *_ = make_epochs(3, n=60)
+    tied = np.round(y_prob[:, 0], 1)
+    weight = np.arange(60) % 2
+    options = {"statistics": ACE(20), "n_resamples": 9, "rng": 0}
+    found = ct.training_track(y_true == 0, [np.full(60, 0.5), tied], **options)
+    assert found.edges[0].shape[:2] == (2, 2)  # epochs with fewer cells are filled up
+    assert found.edges[0][0, :, 0].tolist() == [0.5, 0.5]
+    assert np.isnan(found.edges[0][0, :, 1:]).all()
+    label = ct.EqualMass(20).fit(np.column_stack([1 - tied, tied]))(np.column_stack([1 - tied, tied]))
+    expected = [tied[label == b].min() for b in np.unique(label)]
+    assert found.edges[0][1, 1, : len(expected)].tolist() == expected
+    half = ct.training_track(y_true, [y_prob], sample_weight=weight, **options)
+    rest = ct.training_track(y_true[weight > 0], [y_prob[weight > 0]], **options)
+    np.testing.assert_array_equal(half.edges[0], rest.edges[0])
+
+
 def test_lens_classes_workers_and_the_generator():
     (y_true, y_prob), *_ = make_epochs(3)
     names = np.array(["x", "y", "z"])
-    options = {"lens": ct.Confidence(), "n_resamples": 60, "rng": 1, "statistic": ct.KS()}
+    options = {"lens": ct.Confidence(), "n_resamples": 60, "rng": 1, "statistics": ct.KS()}
     plain = ct.training_track(None, [(y_true, y_prob)], **options)
     named = ct.training_track(None, [(names[y_true], y_prob)], classes=names, workers=2, **options)
     assert (named.pvalue, named.error, named.accuracy) == (plain.pvalue, plain.error, plain.accuracy)
@@ -144,7 +261,7 @@ def test_conclusions():
     one = ct.training_track(None, epochs, n_resamples=19, rng=0)
     assert one.conclusion == (
         "At the best epoch (epoch 2, smallest negative log-likelihood) calibration is not rejected at the 5 % level "
-        f"(p = {one.pvalue[1]:.4g})."
+        f"(p = {one.pvalue[0, 1]:.4g})."
     )
     rejected = ct.training_track(None, epochs[2:], n_resamples=19, rng=0, alpha=0.1)
     assert (
@@ -156,7 +273,8 @@ def test_conclusions():
 def test_as_frame_and_plain_objects():
     found = ct.training_track(None, {"one": make_epochs(4), "two": make_epochs(5)}, n_resamples=19, rng=0)
     frame = found.to_frame()
-    assert list(frame) == ["run", "epoch", "accuracy", "log_score", "error", "noise_floor", "pvalue", "best"]
+    columns = ["statistic", "run", "epoch", "accuracy", "log_score", "error", "noise_floor", "pvalue"]
+    assert list(frame) == [*columns, "pvalue_adjusted", "best"]
     assert frame["run"].tolist() == list(found.run)
     content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert content["best"] == found.best.tolist()
@@ -198,7 +316,11 @@ def test_bad_options_are_refused():
     pairs = make_epochs(0)[:1]
     both = (TypeError, ValueError)
     for error, options, message in (
-        (ValueError, {"statistic": ct.Omnibus()}, "`Omnibus` combines tests and estimates no error"),
+        (ValueError, {"statistics": ct.Omnibus()}, "`Omnibus` combines tests and estimates no error"),
+        (TypeError, {"statistic": ct.ECE()}, r"training_track\(\) has no `statistic`; use statistics\."),
+        (TypeError, {"statistics": 3}, "`statistics` must be statistics or their names, got 3"),
+        (ValueError, {"statistics": []}, r"`statistics` must be different statistics, got \[\]"),
+        (ValueError, {"statistics": ["brier", "brier"]}, r"must be different statistics, got \[Brier score, Brier"),
         (TypeError, {"test_statistic": 3}, "`statistic` must be a statistic"),
         (both, {"rng": "0"}, "`rng` must be None"),
         (ValueError, {"n_resamples": 0}, "`n_resamples` must be an integer >= 1, got 0"),
@@ -215,10 +337,10 @@ At the best epoch of each run (smallest negative log-likelihood) calibration is
 rejected at the 5 % level in 0 of 2 runs.
 
  run  epoch  accuracy  log score    error  noise floor  p-value
- one      2    0.6800      0.687  0.08486      0.06566     0.16  best
- one      3    0.6800      1.274    0.161      0.03348     0.01  last
- two      2    0.7733      0.608  0.06357       0.0661     0.52  best
- two      3    0.7733      1.053   0.1261      0.03347     0.01  last
+ one      2    0.6800      0.687  0.08486      0.06566   0.1600  best
+ one      3    0.6800      1.274    0.161      0.03348   0.0100  last
+ two      2    0.7733      0.608  0.06357       0.0661   0.5200  best
+ two      3    0.7733      1.053   0.1261      0.03347   0.0100  last
 
   Log score: the negative log-likelihood per observation.
   Noise floor: the average of ECE() if the model is calibrated.
@@ -234,8 +356,8 @@ At the best epoch (epoch 2, smallest negative log-likelihood) calibration is not
 rejected at the 5 % level (p = 0.29).
 
  epoch  accuracy  log score    error  noise floor  p-value
- 2        0.7867     0.5609  0.05051      0.05145     0.29  best
- 3        0.7867     0.8535   0.1337       0.0228     0.01  last
+ 2        0.7867     0.5609  0.05051      0.05145   0.2900  best
+ 3        0.7867     0.8535   0.1337       0.0228   0.0100  last
 
   Log score: the negative log-likelihood per observation.
   Noise floor: the average of ECE() if the model is calibrated.

@@ -190,6 +190,10 @@ def of_studies() -> Iterator[tuple[str, Callable[[], Any]]]:
     y, prob = classes(400, 3)
     epochs = [(y, prob ** (1 + 0.2 * t) / (prob ** (1 + 0.2 * t)).sum(axis=1)[:, None]) for t in range(5)]
     yield "training", ct.training_track(None, {"one": epochs, LONG: epochs[:3]}, **QUICK).plot
+    several = {"statistics": [ct.statistics.ACE(10), "TACE(5, 0.2)"], **QUICK}
+    track = ct.training_track(None, {"one": epochs, LONG: epochs[:3]}, **several)
+    yield "training-of-several", track.plot
+    yield "cell-edges", partial(ct.plotting.plot_cell_edges, track)
     bins = {n: ct.ECE(ct.EqualWidth(n)) for n in (5, 20)}
     yield "bias", sim.bias_study(sim.GaussianMixture1D(1, 1), bins, [50, 200], 20, rng=0).plot
     calibrated = [sim.DirichletModel(2), sim.DirichletModel(3, 0.1)]

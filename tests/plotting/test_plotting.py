@@ -102,7 +102,30 @@ def test_every_picture_is_tried(results):
     pictures = {type(result).plot.name for result, _ in results}
     elsewhere = {"plot_simplex_interactive", "ReliabilityDisplay"}  # test_simplex, test_display
     elsewhere |= {"plot_recalibration", "plot_before_after"}  # test_recalibration
+    elsewhere |= {"plot_cell_edges"}  # below
     assert pictures == set(ct.plotting.__all__) - elsewhere
+
+
+def test_cell_edges_are_drawn_by_epoch():
+    prob = np.linspace(0.01, 0.99, 40)
+    epochs = [prob, 1 / (1 + ((1 - prob) / prob) ** 2)]
+    options = {"statistics": ["ACE(4)", "ECE", "TACE(2, 0.5)"], "n_resamples": 9, "rng": 0}
+    track = ct.training_track(prob > 0.5, {"one": epochs, "two": epochs[:1]}, **options)
+    axes = ct.plotting.plot_cell_edges(track)
+    names = ["ACE(n_cells=4), one", "ACE(n_cells=4), two"]
+    assert [ax.get_title() for ax in axes] == names + [f"TACE(n_cells=2, threshold=0.5), {run}" for run in track.runs]
+    assert [len(ax.lines) for ax in axes] == [4, 4, 2, 2]
+    for cell, line in enumerate(axes[0].lines):
+        mean = [(np.sort(p)[10 * cell] + np.sort(1 - p)[10 * cell]) / 2 for p in epochs]
+        np.testing.assert_allclose(line.get_xydata(), np.column_stack([[1, 2], mean]))
+    assert len(np.ravel(track.plot())) == 8
+    with pytest.raises(ValueError, match="`axes` must hold 4 axes, one for each panel, got 1"):
+        ct.plotting.plot_cell_edges(track, axes[:1])
+    with pytest.raises(TypeError, match=r"must be a TrainingTrack from training_track"):
+        ct.plotting.plot_cell_edges(3)
+    none = ct.training_track(prob > 0.5, epochs, n_resamples=9, rng=0)
+    with pytest.raises(ValueError, match="`track` has no adaptive cells"):
+        ct.plotting.plot_cell_edges(none)
 
 
 @pytest.mark.parametrize("which", [slice(4), pytest.param(slice(4, None), marks=pytest.mark.slow)])

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from caltest.estimation._options import ErrorCurveOptions
 from caltest.estimation.curves._cells_curve import ErrorCurve, draws_of_points, measure_errors
-from caltest.estimation.scores._scores import validate_error_or_score
+from caltest.estimation.scores._scores import validate_errors_and_scores
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -232,10 +232,7 @@ def temperature_curve(
     if (y_prob is None) == (logits is None):
         refuse("temperature_curve needs `y_prob` or `logits`, and not both.", TypeError)
     listed = (ConfidenceECE(), UCE()) if statistics is None else statistics
-    several = [validate_error_or_score(one) for one in ([listed] if isinstance(listed, Statistic | str) else listed)]
-    chosen = {describe(one): one for one in several}
-    if not chosen or len(chosen) < len(several):
-        refuse(f"`statistics` must be different statistics, got {describe(several)}.")
+    chosen = {describe(one): one for one in validate_errors_and_scores(listed)}
     points = _TEMPERATURES if temperatures is None else temperatures
     grid = validate_distinct(points, "temperatures", validate_positive, "positive numbers", "numbers")
     draws = draws_of_points(n_resamples, options)
@@ -269,7 +266,7 @@ def temperature_curve(
         log_score=log_score,
         n_resamples=draws.n_resamples,
         n_samples=len(outcome),
-        quantities=quantities(several),
+        quantities=quantities(chosen.values()),
     )
 
 

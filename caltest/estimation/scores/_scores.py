@@ -5,7 +5,7 @@ The Brier, logarithmic and spherical scores are proper, but reward discriminatio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -28,8 +28,10 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import apply_lens
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse, require
 from caltest.predictions.inputs._validation import validate_problem, validate_weight
 from caltest.resampling import EntrySums
+from caltest.results._naming import describe
 from caltest.statistics import Statistic
 from caltest.statistics._base import sum_of_terms, validate_estimate
 
@@ -383,3 +385,13 @@ def validate_error_or_score(statistic: Any) -> Statistic:
     """Return a statistic that has a value on one data set, or the mean of the score that a text names."""
     named = isinstance(statistic, str) and statistic in _LOSSES
     return MeanScore(statistic) if named else validate_estimate(statistic)
+
+
+def validate_errors_and_scores(statistics: Any, name: str = "statistics") -> tuple[Statistic, ...]:
+    """Return one or several different statistics that have values on one data set, or scores that texts name."""
+    listed = [statistics] if isinstance(statistics, Statistic | str) else statistics
+    require(isinstance(listed, Sequence), f"`{name}` must be statistics or their names", statistics, right_type=False)
+    chosen = tuple(validate_error_or_score(one) for one in listed)
+    if not chosen or len({describe(one) for one in chosen}) < len(chosen):
+        refuse(f"`{name}` must be different statistics, got {describe(list(chosen))}.")
+    return chosen

@@ -12,6 +12,7 @@ _ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
     "groups": (("groups_a", "groups_a and groups_b"),),
     "y_prob": (("prob_a", "prob_a and prob_b"), ("models", "models"), ("epochs", "epochs")),
     "weights": (("sample_weight", "sample_weight"),),
+    "statistic": (("statistics", "statistics"),),
     "confidence_level": (("alpha", "alpha=1 - {value!r}"),),
     "method": (("variance", "variance={value!r}"),),
     "methods": (("recalibrators", "recalibrators"),),

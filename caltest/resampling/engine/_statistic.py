@@ -113,6 +113,10 @@ class Statistic(Specification, ABC):
         """Return the limit of the null distribution as the sample grows; None where it is not known."""
         return None
 
+    def lower_ends(self, sample: Sample) -> Floats | None:
+        """Return the smallest prediction in each cell ``(n_groups, n_cells)``; None if cells do not depend on them."""
+        return None
+
     def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, Any]:
         """Return numbers and arrays besides the observed value, by name; results carry both and print the numbers."""
         return {}

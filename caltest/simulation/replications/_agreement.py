@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation._options import ErrorCurveOptions
 from caltest.estimation.curves._cells_curve import draws_of_points, measure_errors, measure_values
-from caltest.estimation.scores._scores import validate_error_or_score
+from caltest.estimation.scores._scores import validate_errors_and_scores
 from caltest.hypothesis_tests._gce_table import gce_metrics, gce_name
 from caltest.predictions._sample import Sample, observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -59,11 +59,7 @@ def validate_metrics(metrics: Any) -> tuple[GCE, ...]:
 
 def _validate_statistics(metrics: Any) -> tuple[Statistic, ...]:
     """Return statistics and scores that have a value on one data set; all 32 of the paper by default."""
-    listed = [metrics] if isinstance(metrics, Statistic | str) else gce_metrics() if metrics is None else metrics
-    require(isinstance(listed, Sequence), "`metrics` must be statistics or their names", metrics, right_type=False)
-    chosen = tuple(validate_error_or_score(metric) for metric in listed)
-    require(0 < len(chosen) == len(set(chosen)), "`metrics` must hold one or more different statistics", chosen)
-    return chosen
+    return validate_errors_and_scores(gce_metrics() if metrics is None else metrics, "metrics")
 
 
 def name_of(metric: Statistic) -> str:

@@ -214,8 +214,8 @@ def test_agreement_refuses():
         (TypeError, {"metrics": 3}, "`metrics` must be statistics or their names, got 3"),
         (TypeError, {"metrics": [3]}, "`statistic` must be a statistic"),
         (ValueError, {"metrics": caltest.Omnibus()}, "`Omnibus` combines tests"),
-        (ValueError, {"metrics": []}, "`metrics` must hold one or more different statistics"),
-        (ValueError, {"metrics": [GCE(), GCE()]}, "`metrics` must hold one or more different statistics"),
+        (ValueError, {"metrics": []}, "`metrics` must be different statistics"),
+        (ValueError, {"metrics": [GCE(), GCE()]}, "`metrics` must be different statistics"),
         (ValueError, {"metrics": caltest.statistics.ConfidenceECE()}, "`n_cells` must be odd, .* got 10"),
         (ValueError, {"n_resamples": 0}, "`n_resamples` must be an integer >= 1, got 0"),
     ]
