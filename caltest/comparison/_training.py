@@ -304,9 +304,9 @@ def training_track(
     >>> both = [caltest.ECE(), caltest.statistics.ACE(3)]
     >>> found = caltest.training_track(y_true, train(), statistics=both, n_resamples=99, rng=0)
     >>> found.error.shape, found.pvalue_adjusted[:, 1].tolist()
-    ((2, 3), [0.5, 0.5])
+    ((2, 3), [0.27, 0.18])
     >>> found.edges[1][-1, 1].round(3)
-    array([0.   , 0.1  , 0.9])
+    array([0.   , 0.086, 0.857])
     """
     chosen = validate_errors_and_scores(ECE() if statistics is None else statistics)
     tested = chosen if test_statistic is None else (validate_statistic(test_statistic),)

@@ -1,7 +1,8 @@
 """Draw docs/images/training.png: calibration while five networks are trained on scikit-learn's digits.
 
 It draws docs/images/cell_edges.png too: the adaptive cells of two statistics while the first network is trained.
-Run ``python docs/figures/training_digits.py [FILE [FILE]]``; it needs scikit-learn and some minutes. Every seed is fixed.
+Run ``python docs/figures/training_digits.py [FILE [FILE]]``; it needs scikit-learn and some minutes. Every seed is
+fixed.
 """
 
 from __future__ import annotations

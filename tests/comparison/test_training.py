@@ -413,3 +413,8 @@ def test_training_with_groups_and_weights():
         rng=np.random.default_rng(0),
     )
     assert found.pvalue[0] == expected.pvalue
+    design = {"groups": group, "sample_weight": weight, "lens": ct.Confidence(), "n_resamples": 99}
+    several = ct.training_track(None, [(y_true, prob)], statistics=["KS", "ECE"], rng=0, **design)
+    for s, name in enumerate(("KS", "ECE")):
+        single = ct.calibration_test(y_true, prob, statistic=name, method="monte-carlo", rng=0, **design)
+        assert several.pvalue[s, 0] == single.pvalue
