@@ -132,6 +132,7 @@ def _draw_model(model: CumulativeGraph, row: NDArray[Any], style: str, options: 
     ):
         predicted, lower, upper, observed = (line - lines[0] if deviation else line for line in lines)
         ax.fill_between(x, lower, upper, linewidth=0, zorder=1, **band)
+        ax.locator_params(axis="x", nbins=4)  # numbers of small probabilities are long
         ax.plot(x, predicted, color=LINE, zorder=2, label="predicted", **DASHED)
         ax.plot(x, observed, **look | own)
         if own is path:
