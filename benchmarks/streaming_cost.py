@@ -83,7 +83,7 @@ def _by_cells(sizes: Sizes) -> Iterator[Point]:
     for name, (y, p) in _predictions(n).items():
         for n_cells in sizes.cells:
             table = MicroTable(MicroCells.of(n_cells))
-            yield "cells", name, n_cells, _median(partial(table.add, p, y, "", None), time.process_time) / n
+            yield "cells", name, n_cells, _median(partial(table.add, p, y), time.process_time) / n
 
 
 def _by_classes(sizes: Sizes) -> Iterator[Point]:

@@ -230,7 +230,7 @@ class Evidence(ABC):
             number = test.n_resamples or number_of_draws(None, USUAL_DRAWS, rest.given.size)
             pvalue = run(asked, rest, scheme, n_resamples=number, method="auto", rng=0).answers[0].pvalue
         if sample.n_outcomes > 2:
-            return Impossible(len(rows), pvalue=pvalue)
+            return Impossible(n_class=len(rows), pvalue=pvalue)
         uncertain, zero = (sample.event > 0) & (sample.event < 1), int((sample.outcome[wrong] == 1).sum())
         smallest = float(sample.event[uncertain].min()) if uncertain.any() else math.nan
         return Impossible(zero, len(rows) - zero, pvalue, smallest)

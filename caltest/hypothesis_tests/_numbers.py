@@ -13,10 +13,7 @@ from caltest.results._models_verdict import typical_error as of_error
 IF_CALIBRATED = "1 if calibrated"
 
 NO_TOTALS = Number(
-    name="class totals",
-    estimate=math.nan,
-    shown="-",
-    meaning="not known, nor whether a label had been predicted with 0 %: this state holds the confidence alone",
+    name="class totals", estimate=math.nan, shown="-", meaning="not known: this state holds the confidence alone"
 )
 NO_SIZE = Number(name="typical error", estimate=math.nan, shown="-", meaning="not computed from the sums of this state")
 

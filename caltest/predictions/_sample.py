@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._lens import LensLike, outcome_dtype
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import (
@@ -123,13 +123,7 @@ class Sample(AnswersOtherNames):
     @cached_property
     def impossible(self) -> Integers:
         """Rows of the caller whose outcome has probability 0 under the null hypothesis, and that count, increasing."""
-        found = []
-        for start in range(0, self.n_samples, _BLOCK_ROWS):
-            outcome = self.outcome[start : start + _BLOCK_ROWS]
-            predicted = self.given_null[np.arange(start, start + len(outcome)), outcome]
-            found.append(start + np.flatnonzero(predicted <= 0))
-        place = np.concatenate(found)
-        return np.sort(self.row[place])
+        return np.sort(self.row[are_impossible(self.given_null, self.outcome)])
 
     def once(self, derive: Callable[..., Derived], *arguments: Any) -> Derived:
         """Return ``derive(self, *arguments)``, computed once: what depends on predictions alone serves all draws."""
@@ -174,6 +168,15 @@ class Sample(AnswersOtherNames):
             None if self.weight is None else self.weight[row],
             None if self.group is None else self.group[row],
         )
+
+
+def are_impossible(prob: NDArray[Any], outcome: NDArray[Any]) -> Booleans:
+    """Return whether outcomes ``(n,)`` have probability 0, of predictions ``(n, n_outcomes)``."""
+    found = np.empty(len(prob), dtype=np.bool_)
+    for start in range(0, len(prob), _BLOCK_ROWS):
+        own = outcome[start : start + _BLOCK_ROWS]
+        found[start : start + len(own)] = prob[np.arange(start, start + len(own)), own] <= 0
+    return found
 
 
 def expected_outcomes(null_prob: Floats) -> Floats:

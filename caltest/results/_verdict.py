@@ -27,18 +27,25 @@ class Impossible:
     Parameters
     ----------
     n_zero, n_one : int
-        Events that were predicted with probability 0, and observations without the event that were predicted with 1;
-        of several classes all are counted by ``n_zero``.
+        Events that were predicted with probability 0, and observations without the event that were predicted with 1.
     pvalue : float
         The p-value without them.
     smallest : float
         The smallest positive prediction of an event; NaN for several classes.
+    n_class : int
+        Observations of several classes whose class was predicted with probability 0.
     """
 
-    n_zero: int
+    n_zero: int = 0
     n_one: int = 0
     pvalue: float = math.nan
     smallest: float = math.nan
+    n_class: int = 0
+
+    @property
+    def number(self) -> int:
+        """Number of labels."""
+        return self.n_zero + self.n_one + self.n_class
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -238,18 +245,17 @@ class Verdict(Result):
         """Say which labels were impossible, and what is left without them."""
         found = self.impossible
         assert found is not None
-        zero = f"{found.n_zero} {'observation' if found.n_zero == 1 else 'observations'}"
-        if self.n_outcomes > 2:
-            parts = [f"{zero} had a class that was predicted with 0 %"]
-        else:
-            parts = [f"{zero} predicted with 0 % had the event"] if found.n_zero else []
-            parts += [f"{counted(found.n_one)} predicted with 100 % did not have it"] if found.n_one else []
-        one = found.n_zero + found.n_one == 1
-        without = f"Without {'it' if one else 'them'}"
+        said = {
+            "had a class that was predicted with 0 %": found.n_class,
+            "predicted with 0 % had the event": found.n_zero,
+            "predicted with 100 % did not have it": found.n_one,
+        }
+        parts = [f"{counted(number)} {what}" for what, number in said.items() if number]
+        without = f"Without {'it' if found.number == 1 else 'them'}"
         rest = "no miscalibration is found" if not rejects(found.pvalue, self.alpha) else "calibration is rejected, too"
         p = f" {without} {rest} ({equate_pvalue(found.pvalue)})."
         if math.isnan(found.pvalue):
-            unknown = self.streamed and not math.isnan(self.predicted)
+            unknown = self.streamed and found.number < self.n_samples
             p = f" {without} the p-value is not known: the observations were not kept." if unknown else ""
         return [f"Impossible: {' and '.join(parts)}. One such case alone rejects the predictions ({self._p}).{p}"]
 
@@ -312,7 +318,7 @@ class Verdict(Result):
         """Say what to do with predictions that are wrong."""
         found, about = self.impossible, self.subject or Subject()
         if found is not None and not rejects(found.pvalue, self.alpha):
-            which, other = " or ".join([*["0 %"] * bool(found.n_zero), *["100 %"] * bool(found.n_one)]), ""
+            which, other = " or ".join([*["0 %"] * (found.number > found.n_one), *["100 %"] * bool(found.n_one)]), ""
             if found.n_zero and not math.isnan(found.smallest):
                 other = f" (the smallest other prediction is {as_percent(found.smallest)})"
             return (

@@ -45,6 +45,27 @@ def test_scan_merge_and_test(tmp_path, capsys):
     assert "truncated" in capsys.readouterr().err
 
 
+def test_a_state_rejects_the_impossible_label_that_its_file_rejects(tmp_path, run, answer):
+    """The usual state of several classes holds the confidence, which a class that was predicted with 0 % is not in."""
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet(np.ones(3), 500)
+    y = (rng.random((500, 1)) > p.cumsum(axis=1)[:, :2]).sum(axis=1)
+    p[7], y[7] = [0.25, 0.0, 0.75], 1
+    said = []
+    for k, order in enumerate(([0, 1, 2], [2, 0, 1])):
+        file, state = tmp_path / f"{k}.parquet", tmp_path / f"{k}.npz"
+        columns = {f"p_{'abc'[place]}": p[:, place] for place in order}
+        pq.write_table(pa.table({"label": np.array(list("abc"))[y], **columns}), file)
+        assert run("scan", file, "-o", state)[0] == 0
+        said += [answer("test", name)["verdict"] for name in (file, state)]
+    for verdict in said:
+        assert verdict["decision"] == "rejected"
+        first = "Impossible: 1 observation had a class that was predicted with 0 %. One such case alone rejects"
+        assert verdict["conclusion"].startswith(first)
+        assert "Without it no miscalibration is found (p = 0." in verdict["conclusion"]
+    assert said[1]["conclusion"] == said[3]["conclusion"]
+
+
 @pytest.mark.parametrize(
     "given",
     ["--lens Confidence()", "--all", "--label y", "--prob p", "--folds f", "--groups g", "--sep ;", "--format csv",

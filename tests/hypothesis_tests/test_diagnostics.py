@@ -109,7 +109,7 @@ def test_direction_of_an_infinite_score():
     result = run(y_true, y_prob)
     assert (result.score, result.direction) == (-np.inf, "totals")
     without = result.verdict.impossible
-    assert (without.n_zero, result.pvalue) == (1, 1 / 200)
+    assert (without.n_class, result.pvalue) == (1, 1 / 200)
     assert 1 / 200 <= without.pvalue <= result.findings[0].pvalue <= 0.05
     assert result.to_dict()["score"] is None
     assert run(y_true, y_prob, caltest.statistics.Spiegelhalter()).pvalue == 1 / 200

@@ -335,8 +335,9 @@ class Events:
 
     def log_moment(self, t: float) -> float:
         """Return log E exp(t K)."""
-        with np.errstate(divide="ignore"):  # certain events, whose number cannot be smaller
-            return float(self.weight @ np.log1p(self.prob * np.expm1(t)))
+        with np.errstate(divide="ignore"):
+            moments = np.log1p(self.prob * np.expm1(t))
+        return float(self.weight @ np.where(self.prob == 1, t, moments))  # certain events lose all digits
 
     def bound(self, count: int, *, upper: bool) -> float:
         """Return Chernoff's bound of P(K >= count), or of P(K <= count)."""

@@ -387,8 +387,8 @@ class CalibrationMonitor:
         n, predicted, observed = bets.averages(stream)
         subject = self._subject(stream) if n else None
         if alarm and not alarm.n_recent:
-            low = alarm.direction == TOO_LOW or bets.n_outcomes > 2
-            more = {"impossible": Impossible(int(low), int(not low))}
+            kind = "n_class" if bets.n_outcomes > 2 else "n_zero" if alarm.direction == TOO_LOW else "n_one"
+            more = {"impossible": Impossible(**{kind: 1})}
         elif alarm:
             more = _found(alarm, self._subject(stream), self.pvalue)
         meaning, (n_recent, *recent) = f"alarm at {1 / self.alpha:.4g}", bets.averages(stream, 1)

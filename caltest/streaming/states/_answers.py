@@ -46,6 +46,13 @@ class Answers(ABC):
 
     sums: StateSums
     lens: Lens
+    n_hidden: int = 0
+    """Number of labels that had been predicted with probability 0; 0 where the outcomes are the labels."""
+
+    @property
+    def n_impossible(self) -> int:
+        """Number of labels that had been predicted with probability 0, whether the lens shows it or not."""
+        return max(self.n_hidden, self.sums.n_impossible)
 
     def chosen(self, statistic: Statistic | None) -> Statistic:
         """Return the statistic that is asked for, or the default."""
@@ -83,7 +90,7 @@ class Answers(ABC):
         ``values (n_statistics, B + 1)`` begin with the observed ones.
         """
         observed, drawn = values[:, 0].copy(), values[:, 1:]
-        if self.sums.n_impossible:
+        if self.n_impossible:
             values[:, 0] = np.inf
         ranked = tail_pvalues(values)
         components = tuple(
@@ -124,16 +131,23 @@ class Answers(ABC):
             conditions=null.conditions,
             alpha=alpha,
             _evidence=evidence,
-            notes=_impossible(self.sums.n_impossible),
+            notes=_impossible(self.n_impossible),
             **found,
         )
 
 
 @dataclass(frozen=True, eq=False)
 class TwoOutcomes(Answers):
-    """Answers from sums over micro-cells of the probability of an event."""
+    """Answers from sums over micro-cells of the probability of an event.
+
+    Attributes
+    ----------
+    others : Streamed or None
+        The sums without the labels that ``n_hidden`` counts, if there are any.
+    """
 
     sums: Streamed
+    others: Streamed | None = None
 
     def test(self, statistic: Statistic | None, *, alpha: float, n_resamples: int | None, rng: SeedLike) -> TestResult:
         """Return the result of a test, exact where the null distribution is known."""
@@ -190,7 +204,7 @@ class TwoOutcomes(Answers):
     def _computed(self, statistic: Statistic, value: float, exact: Distribution) -> dict[str, Any]:
         """Return the fields of a result that the exact null distribution tells."""
         tail = exact.tail(value)
-        pvalue = max(0.0 if self.sums.n_impossible else min(tail.probability, 1.0), SMALLEST_PVALUE)
+        pvalue = max(0.0 if self.n_impossible else min(tail.probability, 1.0), SMALLEST_PVALUE)
         bound = math.isinf(tail.relative_error)
         kind = "upper bound" if bound else "computed exactly"
         origin = f"{kind} from sums over micro-cells, predictions fixed (valid at every sample size): {tail.method}"
@@ -236,19 +250,21 @@ class TwoOutcomes(Answers):
 
     def _without_impossible(self, statistic: Statistic) -> dict[str, Impossible]:
         """Return which labels were impossible, with the p-value of the others; nothing where all are possible."""
-        micro = self.sums.micro
-        if not micro.n_impossible:
+        if not self.n_impossible:
             return {}
-        possible = micro.count.copy()
-        possible[0, 1] = possible[-1, 0] = 0
-        rest = replace(self, sums=replace(self.sums, micro=replace(micro, count=possible)))
+        micro, others = self.sums.micro, self.others
         inside = micro.nodes.prob[(micro.nodes.prob > 0) & (micro.nodes.prob < 1)]
-        found = Impossible(
-            int(micro.count[0, 1]),
-            int(micro.count[-1, 0]),
-            rest.test(statistic, alpha=0.05, n_resamples=None, rng=0).pvalue if possible.any() else math.nan,
-            float(inside.min()) if inside.size else math.nan,
-        )
+        smallest = float(inside.min()) if inside.size else math.nan
+        found = Impossible(int(micro.count[0, 1]), int(micro.count[-1, 0]), smallest=smallest)
+        if others is None:
+            possible = micro.count.copy()
+            possible[0, 1] = possible[-1, 0] = 0
+            others = replace(self.sums, micro=replace(micro, count=possible))
+        else:
+            found = Impossible(n_class=self.n_hidden)
+        if others.n_samples:
+            rest = TwoOutcomes(others, self.lens).test(statistic, alpha=0.05, n_resamples=None, rng=0)
+            found = replace(found, pvalue=rest.pvalue)
         return {str(statistic): found}
 
 
@@ -276,8 +292,8 @@ class ManyOutcomes(Answers):
             "was added, predictions fixed (valid at every sample size)"
         )
         found = self.ranked((chosen,), self.values((chosen,), chosen), origin)
-        impossible = self.sums.n_impossible
-        known: dict[str, Any] = {"_known": {str(chosen): Impossible(impossible)} if impossible else {}}
+        impossible = self.n_impossible
+        known: dict[str, Any] = {"_known": {str(chosen): Impossible(n_class=impossible)} if impossible else {}}
         evidence = ClassesEvidence(None, self.lens, streamed=True, of_state=self, **known)
         return self.report(chosen, found, alpha, evidence)
 
@@ -318,7 +334,7 @@ def _impossible(number: int) -> tuple[Note, ...]:
         return ()
     labels = "1 label" if number == 1 else f"{number} labels"
     text = (
-        f"{labels} had been given probability 0 through this lens. That is impossible under the null hypothesis, so "
-        "the p-value is the smallest possible. Check whether the zero was meant or came from rounding."
+        f"{labels} had been given probability 0. That is impossible under the null hypothesis, so the p-value is the "
+        "smallest possible. Check whether the zero was meant or came from rounding."
     )
     return (Note("C201", text),)

@@ -120,9 +120,11 @@ class Settings:
 
     def empty_table(self) -> MicroTable | OutcomeTable:
         """Return a table without observations."""
+        cells = MicroCells.of(self.micro_cells if isinstance(self.micro_cells, int) else USUAL)
+        micro = MicroTable(cells, None if type(self.lens) is Canonical else MicroTable(cells))
         if isinstance(self.micro_cells, int):
-            return MicroTable(MicroCells.of(self.micro_cells))
-        return OutcomeTable(self.micro_cells, _n_outcomes(self.lens, self.n_classes))
+            return micro
+        return OutcomeTable(self.micro_cells, _n_outcomes(self.lens, self.n_classes), micro)
 
 
 def _n_outcomes(lens: Lens, n_classes: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from caltest._compiled._usual import read_events
 from caltest.estimation import ReliabilityCurve
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, ClassWise, Confidence
+from caltest.predictions._sample import are_impossible
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._refusals import refuse
@@ -38,27 +39,45 @@ _BLOCK = 2**15  # probabilities that are copied at once, into the cache
 _SURE = 0.99  # of the tolerance: sums closer to it depend on the order of summation, and are left to the validation
 
 
-def events_of(y_true: Any, y_prob: Any, classes: Any, n_classes: int, lens: Lens) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the probability of each event and whether it happened, ``(n_samples,)``; refuse what is no problem."""
+class Batch(NamedTuple):
+    """Observations behind a lens.
+
+    Attributes
+    ----------
+    prob : array of shape (n_samples,) or (n_samples, n_outcomes)
+        Probability of the event, or of each outcome.
+    outcome : array of shape (n_samples,)
+        Whether the event happened, or the outcomes.
+    impossible : array of shape (n_samples,) or None
+        Whether the label had been predicted with probability 0; None where the outcomes are the labels.
+    """
+
+    prob: NDArray[Any]
+    outcome: NDArray[Any]
+    impossible: NDArray[np.bool_] | None
+
+
+def events_of(y_true: Any, y_prob: Any, classes: Any, n_classes: int, lens: Lens) -> Batch:
+    """Return the events of observations; refuse what is no problem."""
     plain = plain_events(y_true, y_prob, n_classes, lens) if classes is None else None
     if plain is not None:
         return plain
-    prob, outcome = outcomes_of(y_true, y_prob, classes, n_classes, lens)
-    return prob[:, 1], outcome
+    found = outcomes_of(y_true, y_prob, classes, n_classes, lens)
+    return found._replace(prob=found.prob[:, 1])
 
 
-def outcomes_of(
-    y_true: Any, y_prob: Any, classes: Any, n_classes: int, lens: Lens
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the probabilities of the outcomes ``(n_samples, n_outcomes)``, and the outcomes; refuse what is none."""
+def outcomes_of(y_true: Any, y_prob: Any, classes: Any, n_classes: int, lens: Lens) -> Batch:
+    """Return the outcomes of observations; refuse what is no problem."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     if prob.shape[1] != n_classes:
         refuse(f"`y_prob` must have {n_classes} classes as the state has, got {prob.shape[1]}.")
-    return (prob, outcome) if type(lens) is Canonical else lens(prob, outcome)
+    if type(lens) is Canonical:
+        return Batch(prob, outcome, None)
+    return Batch(*lens(prob, outcome), are_impossible(prob, outcome))
 
 
-def plain_events(y_true: Any, y_prob: Any, n_classes: int, lens: Lens) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """Return the probability of each event and whether it happened, ``(n_samples,)``, perhaps the caller's arrays.
+def plain_events(y_true: Any, y_prob: Any, n_classes: int, lens: Lens) -> Batch | None:
+    """Return the events of observations, perhaps the caller's arrays.
 
     The answer is that of the validation and the lens. It is None where they would refuse or change something, and for
     types and lenses that are not common.
@@ -68,7 +87,7 @@ def plain_events(y_true: Any, y_prob: Any, n_classes: int, lens: Lens) -> tuple[
         return None
     if y_prob.ndim == 1:
         known = n_classes == 2 and type(lens) is Canonical
-        return (y_prob, y_true) if known and _is_inside(y_true) and _is_inside(y_prob) else None
+        return Batch(y_prob, y_true, None) if known and _is_inside(y_true) and _is_inside(y_prob) else None
     if y_prob.shape[1:] != (n_classes,) or (y_true.dtype.kind == "b" and n_classes != 2):
         return None
     chosen = {Canonical: 1, Confidence: -1, ClassWise: getattr(lens, "k", 0)}.get(type(lens))
@@ -80,20 +99,27 @@ def _is_inside(values: NDArray[Any]) -> bool:
     return values.dtype.kind == "b" or bool(values.min() >= 0 and values.max() <= 1)
 
 
-def _events(label: NDArray[Any], prob: NDArray[Any], chosen: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
+def _events(label: NDArray[Any], prob: NDArray[Any], chosen: int) -> Batch | None:
     n_rows, n_classes = prob.shape
     size = max(_BLOCK // n_classes, 1)
     table, own = np.empty((min(size, n_rows), n_classes)), np.empty(min(size, n_rows), dtype=np.int64)
-    event, happened = np.empty(n_rows), np.empty(n_rows, dtype=np.uint8)
+    found = np.empty(n_rows), np.empty(n_rows, dtype=np.uint8), np.empty(n_rows, dtype=np.bool_)
     tolerance = _SURE * FLOAT32_ROUNDING * n_classes
     rounding = PAIR_ROUNDING if n_classes == 2 else 1.0  # as the validation divides rows
     for start in range(0, n_rows, size):
         rows = slice(start, min(start + size, n_rows))
-        n = rows.stop - start
-        table[:n], own[:n] = prob[rows], label[rows]
-        if not read_events(table[:n], own[:n], chosen, tolerance, rounding, event[rows], happened[rows]):
+        given = _as_read(prob[rows], table), _as_read(label[rows], own)
+        if not read_events(*given, chosen, tolerance, rounding, *(part[rows] for part in found)):
             return None
-    return event, happened
+    return Batch(*found)
+
+
+def _as_read(values: NDArray[Any], room: NDArray[Any]) -> NDArray[Any]:
+    """Return values as they are if they have the type that is read, and otherwise a copy of them in ``room``."""
+    if values.dtype == room.dtype and values.flags.carray:
+        return values
+    room[: len(values)] = values
+    return room[: len(values)]
 
 
 class CalibrationState:
@@ -113,6 +139,10 @@ class CalibrationState:
     :math:`n h^4 \omega^4 / 384`, where only :math:`\omega^2 \lesssim 82 / V` matters: below :math:`10^{-12}` if V is
     at least 1. P-values of ECE, MCE and Hosmer-Lemeshow are those of `caltest.calibration_test`, to 1e-9 relative or
     1e-14 absolute.
+
+    Labels that had been predicted with probability exactly 0 are counted before the lens. A single one refutes the
+    predictions, so that the state is rejected with the smallest possible p-value, also where its lens does not tell
+    that class apart. Of two outcomes these observations are summed up separately, too, for the p-value without them.
 
     Of a lens with more outcomes the state holds, for every cell of `RedrawnCells`, the numbers of outcomes, the sums of
     the predictions, and the numbers of outcomes that are drawn while rows are added. P-values are those of a Monte
@@ -274,7 +304,7 @@ class CalibrationState:
         Returns
         -------
         bytes
-            Format, version, settings, classes, checksum and sums: at most about 1 MB of two outcomes, and of more about
+            Format, version, settings, classes, checksum and sums: at most about 2 MB of two outcomes, and of more about
             8 bytes for each occupied cell, outcome and draw before they are compressed.
         """
         return self._pack({})
@@ -378,7 +408,8 @@ class CalibrationState:
         The predictions are fixed, as in `caltest.calibration_test`, and the p-values of `ECE`, `MCE` and
         `HosmerLemeshow` are the same. For the other statistics the numbers of events of the micro-cells are simulated;
         predictions within a micro-cell are then replaced by two with the same mean and variance. Of more than two
-        outcomes the draws are those of `RedrawnCells`.
+        outcomes the draws are those of `RedrawnCells`. If a label had been predicted with probability 0, whether the
+        lens shows it or not, the p-value is the smallest possible; ``verdict.impossible.pvalue`` is that of the others.
 
         Parameters
         ----------

@@ -6,23 +6,24 @@ import hashlib
 import json
 from bisect import bisect
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._micro_cells import add_redrawn, add_rows, carry, fill_losses
-from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._lens import Lens
-from caltest.predictions._lenses import Confidence
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if
 from caltest.results._plain import read_json
 from caltest.streaming.states._answers import ManyOutcomes, TwoOutcomes
-from caltest.streaming.states._micro_cells import USUAL, MicroCells, Sums
+from caltest.streaming.states._micro_cells import MicroCells, Sums
 from caltest.streaming.states._redrawn_cells import MOST_COUNTS, RedrawnCells
 from caltest.streaming.states._state_file import Declared, is_counts, is_increasing, is_low, require, require_room
 from caltest.streaming.states._values import OutcomeSums, Streamed
+
+Part = TypeVar("Part")
 
 _MOST = 2**62
 MOST_RANGES = 2**22
@@ -113,9 +114,11 @@ class OutcomeTable:
         Cells and draws.
     n_outcomes : int
         Number of outcomes, three or more.
+    confidence : MicroTable
+        The table of the confidence.
     """
 
-    def __init__(self, cells: RedrawnCells, n_outcomes: int) -> None:
+    def __init__(self, cells: RedrawnCells, n_outcomes: int, confidence: MicroTable) -> None:
         cells.validate_outcomes(n_outcomes)
         self._cells, self._n_outcomes = cells, n_outcomes
         self._place: dict[int, int] = {}
@@ -124,11 +127,13 @@ class OutcomeTable:
         self._sums = {name: np.zeros((0, *shape), dtype=np.int64) for name, shape in shapes.items()}
         self._logs = np.zeros((2, n + 1), dtype=np.int64)
         self._n_impossible = 0
-        self._confidence = MicroTable(MicroCells.of(USUAL))
+        self._confidence = confidence
         self.rows = Rows()
         self.n_samples = 0
 
-    def add(self, prob: NDArray[Any], outcome: NDArray[Any], source: str, first_row: int | None) -> None:
+    def add(
+        self, prob: NDArray[Any], outcome: NDArray[Any], impossible: Booleans | None, source: str, first_row: int | None
+    ) -> None:
         """Add outcomes ``(n_rows,)`` and their probabilities ``(n_rows, n_outcomes)``; nothing if they are refused."""
         n_rows = len(outcome)
         first = self.rows.after(source) if first_row is None else first_row
@@ -151,7 +156,8 @@ class OutcomeTable:
             y = np.ascontiguousarray(outcome[rows], dtype=np.int64)
             self._n_impossible += add_redrawn(p, y, cell, order, *drawn, *parts, self._logs)
             top = p.argmax(axis=1)
-            self._confidence.add(p[np.arange(len(p)), top], top == y, source, None)
+            zero = None if impossible is None else impossible[rows]
+            self._confidence.add(p[np.arange(len(p)), top], top == y, zero)
         self.rows.add(source, first, first + n_rows)
         self.n_samples += n_rows
 
@@ -173,8 +179,7 @@ class OutcomeTable:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the sums by name, cells in the order of their labels."""
-        confidence = {f"confidence_{name}": array for name, array in self._confidence.arrays().items()}
-        return self._arrays() | confidence | self.rows.arrays()
+        return self._arrays() | _titled("confidence", self._confidence.arrays()) | self.rows.arrays()
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         """Return the sums over the cells by name."""
@@ -189,8 +194,7 @@ class OutcomeTable:
         found = {name: Declared((None, *part.shape[1:]), most=self._most_cells) for name, part in self._sums.items()}
         found |= {"label": Declared((None,), most=self._most_cells), "logs": Declared(self._logs.shape)}
         rows = {"sources": Declared((None,), np.uint8), "rows": Declared((None, 2), most=MOST_RANGES)}
-        confidence = {f"confidence_{name}": array for name, array in self._confidence.declared().items()}
-        return found | rows | confidence | {"impossible": Declared((1,))}
+        return found | rows | _titled("confidence", self._confidence.declared()) | {"impossible": Declared((1,))}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over the sums that `arrays` returned; refuse what cannot be sums."""
@@ -211,7 +215,7 @@ class OutcomeTable:
         self._n_impossible = int(arrays["impossible"][0])
         self.rows = Rows.of(arrays)
         self.n_samples = int(arrays["sums"][:, 0].sum())
-        self._confidence.restore({name: arrays[f"confidence_{name}"] for name in self._confidence.declared()})
+        self._confidence.restore(_part(arrays, "confidence", self._confidence))
         same = self._confidence.n_samples == self.n_samples
         require(same, "confidence_sums", "as many observations as the array `sums`")
 
@@ -232,9 +236,10 @@ class OutcomeTable:
                 loss=logs[:-1],
                 expected_loss=float(logs[-1]),
                 n_impossible=self._n_impossible,
-                confidence=self._confidence.answers(Confidence()).sums,
+                confidence=self._confidence.streamed(),
             ),
             lens,
+            self._confidence.n_impossible,
         )
 
     @property
@@ -269,6 +274,16 @@ class OutcomeTable:
         _carry(self._logs[0], self._logs[1], _LOG_BITS)
 
 
+def _titled(title: str, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """Return the parts of a table within another one, by names of it."""
+    return {f"{title}_{name}": part for name, part in parts.items()}
+
+
+def _part(arrays: Mapping[str, NDArray[Any]], title: str, table: MicroTable) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a table within another one."""
+    return {name: arrays[f"{title}_{name}"] for name in table.declared()}
+
+
 def _carry(high: Integers, low: Integers, bits: int) -> None:
     """Move what is above the lower bits of sums to their upper part, in place."""
     high += low >> bits
@@ -296,16 +311,24 @@ class MicroTable:
     ----------
     cells : MicroCells
         The micro-cells.
+    impossible : MicroTable or None
+        An empty table to which observations are added too whose label had been predicted with probability 0; None
+        where the outcomes are the labels, so that the cells of 0 and 1 tell them.
     """
 
-    def __init__(self, cells: MicroCells) -> None:
-        self._cells = cells
+    def __init__(self, cells: MicroCells, impossible: MicroTable | None = None) -> None:
+        self._cells, self._impossible = cells, impossible
         self._narrow = np.zeros((2 * cells.n_cells, 4), dtype=np.int64)
         self._wide = np.zeros((2 * cells.n_cells, 7), dtype=np.int64)
         self._logs = np.zeros((2, 2), dtype=np.int64)
         self.n_samples = 0
 
-    def add(self, event: NDArray[Any], outcome: NDArray[Any], source: str, first_row: int | None) -> None:
+    @property
+    def n_impossible(self) -> int:
+        """Number of labels that had been predicted with probability 0, where the outcomes are not the labels."""
+        return 0 if self._impossible is None else self._impossible.n_samples
+
+    def add(self, event: NDArray[Any], outcome: NDArray[Any], impossible: Booleans | None = None, *_: Any) -> None:
         """Add outcomes 0 and 1 and probabilities of the event in [0, 1], ``(n_rows,)``, numbers of any type.
 
         Which rows they are does not matter, as nothing is drawn.
@@ -320,25 +343,33 @@ class MicroTable:
             y[:] = outcome[start : start + n]
             add_rows(p, y, self._cells.power, self._narrow, self._wide, self._logs)
         self.n_samples += len(event)
+        if self._impossible is not None and impossible is not None and impossible.any():
+            self._impossible.add(event[impossible], outcome[impossible])
 
     def merge(self, other: MicroTable) -> None:
         """Add the sums of another table of the same micro-cells."""
         require_room(self.n_samples + other.n_samples)
+        if not other.n_samples:
+            return
         other._settle()
         self._wide += other._wide
         self._logs += other._logs
         self.n_samples += other.n_samples
+        if self._impossible is not None and other._impossible is not None:
+            self._impossible.merge(other._impossible)
 
     def arrays(self) -> dict[str, Integers]:
         """Return the sums by name, without empty micro-cells."""
         self._settle()
         row = np.flatnonzero(self._wide[:, 0])
-        return {"row": row, "sums": self._wide[row], "logs": self._logs}
+        found = {"row": row, "sums": self._wide[row], "logs": self._logs}
+        return found if self._impossible is None else found | _titled("impossible", self._impossible.arrays())
 
     def declared(self) -> dict[str, Declared]:
         """Return what the arrays of a table of these micro-cells can be."""
         n = 2 * self._cells.n_cells
-        return {"row": Declared((None,), most=n), "sums": Declared((None, 7), most=n), "logs": Declared((2, 2))}
+        found = {"row": Declared((None,), most=n), "sums": Declared((None, 7), most=n), "logs": Declared((2, 2))}
+        return found if self._impossible is None else found | _titled("impossible", self._impossible.declared())
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over the sums that `arrays` returned; refuse what cannot be sums."""
@@ -351,12 +382,36 @@ class MicroTable:
         self._wide[arrays["row"]] = arrays["sums"]
         self._logs[:] = arrays["logs"]
         self.n_samples = int(arrays["sums"][:, 0].sum())
+        if self._impossible is not None:
+            self._impossible.restore(_part(arrays, "impossible", self._impossible))
+            others = self._others()
+            sums, logs = others._wide, others._logs
+            some = is_counts(sums[:, 0], least=0) and _are_possible(sums[:, 1::2], sums[:, 0])
+            some = bool(some and (logs >= 0).all() and not sums[sums[:, 0] == 0].any())
+            require(some, "impossible_sums", "some of the observations of the array `sums`")
 
     def answers(self, lens: Lens) -> TwoOutcomes:
         """Return what the sums answer."""
+        n = self.n_impossible
+        return TwoOutcomes(self.streamed(), lens, n, self._others().streamed() if n else None)
+
+    def streamed(self) -> Streamed:
+        """Return the sums as statistics read them."""
         self._settle()
         losses = (self._logs[:, 0] * 2.0**_LOG_BITS + self._logs[:, 1]) * _LOG_UNIT
-        return TwoOutcomes(Streamed(Sums.of(self._cells, self._wide), *(float(loss) for loss in losses)), lens)
+        return Streamed(Sums.of(self._cells, self._wide), *(float(loss) for loss in losses))
+
+    def _others(self) -> MicroTable:
+        """Return the table of the observations whose label had not been predicted with probability 0."""
+        assert self._impossible is not None
+        self._settle()
+        self._impossible._settle()
+        others = MicroTable(self._cells)
+        others._wide[:] = self._wide - self._impossible._wide
+        others._logs[:] = self._logs - self._impossible._logs
+        others.n_samples = self.n_samples - self.n_impossible
+        others._settle()
+        return others
 
     def _settle(self) -> None:
         """Tell upper and lower bits of every sum apart, which can be done in one way only."""

@@ -55,6 +55,11 @@ def test_window_stays_small():
         assert bound == pytest.approx(1e-18, rel=1e-6)
 
 
+def test_moments_of_certain_events_keep_their_digits():
+    for t in (-60.0, -1.0, 60.0):
+        assert Events(np.array([0.0, 1.0]), np.array([5.0, 2.0])).log_moment(t) == 2 * t
+
+
 def test_two_sided_pvalues():
     p = np.random.default_rng(1).random(12)
     count = PoissonBinomial.of(p)

@@ -72,9 +72,7 @@ def test_a_state_of_the_confidence_has_the_numbers_of_several_classes():
     assert whole.conclusion.startswith(first)
     assert of_state.numbers[0].shown == in_memory.numbers[0].shown == whole.numbers[0].shown
     totals = next(row for row in of_state.numbers if row.name == "class totals")
-    assert totals.meaning == (
-        "not known, nor whether a label had been predicted with 0 %: this state holds the confidence alone"
-    )
+    assert totals.meaning == "not known: this state holds the confidence alone"
     assert "class totals" not in [row.name for row in in_memory.numbers]
     order = np.roll(np.arange(10), 3)  # of the classes
     permuted = CalibrationState(10).update(np.argsort(order)[y], p[:, order]).test(CELLS).verdict

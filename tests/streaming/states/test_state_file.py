@@ -25,6 +25,11 @@ def many():
     return CalibrationState(3, caltest.Canonical(), cells).update([0, 1, 2], np.eye(3) * 0.7 + 0.1, source="a")
 
 
+@cache
+def behind():
+    return CalibrationState(3).update([0, 1, 2], [[0.5, 0.5, 0.0], [0.25, 0.0, 0.75], [0.75, 0.25, 0.0]])
+
+
 def parts(state):
     """Header and arrays of a state."""
     with np.load(io.BytesIO(state.to_bytes())) as archive:
@@ -88,6 +93,12 @@ IMPOSSIBLE = {
     "sources that are no names": (many, cast("sources", lambda _: np.frombuffer(b"[1]", np.uint8)), "array `sources`"),
     "too few sources": (many, cast("sources", lambda _: np.frombuffer(b"[]", np.uint8)), "array `sources`"),
     "rows that end before they begin": (many, put("rows", 0, [3, 1]), "array `rows`"),
+    "of a lens, as it is": (behind, lambda *_: None, None),
+    "more impossible labels than observations": (behind, put("impossible_sums", (0, 0), 3), "array `impossible_sums`"),
+    "an impossible label elsewhere": (behind, put("impossible_row", 0, 0), "array `impossible_sums`"),
+    "farther impossible labels": (behind, put("impossible_sums", (0, 2), 2**20), "array `impossible_sums`"),
+    "surer impossible labels": (behind, put("impossible_logs", (0, 0), 2**30), "array `impossible_sums`"),
+    "no word on impossible labels": (behind, lambda _, a: a.pop("impossible_row"), "the arrays are header, imp"),
     "rows twice": (
         many,
         lambda _, a: a.update(rows=[[0, 3], [1, 4]], sources=np.frombuffer(b'["a", "a"]', np.uint8)),
