@@ -47,7 +47,7 @@ class Answers(ABC):
     sums: StateSums
     lens: Lens
     n_hidden: int = 0
-    """Number of labels that had been predicted with probability 0; 0 where the outcomes are the labels."""
+    """Number of labels that had been predicted with probability 0, of a state of the confidence; else 0."""
 
     @property
     def n_impossible(self) -> int:

@@ -121,10 +121,9 @@ class Settings:
     def empty_table(self) -> MicroTable | OutcomeTable:
         """Return a table without observations."""
         cells = MicroCells.of(self.micro_cells if isinstance(self.micro_cells, int) else USUAL)
-        micro = MicroTable(cells, None if type(self.lens) is Canonical else MicroTable(cells))
-        if isinstance(self.micro_cells, int):
-            return micro
-        return OutcomeTable(self.micro_cells, _n_outcomes(self.lens, self.n_classes), micro)
+        if isinstance(self.micro_cells, int):  # the confidence stands for the whole prediction: its labels count
+            return MicroTable(cells, MicroTable(cells) if type(self.lens) is Confidence else None)
+        return OutcomeTable(self.micro_cells, _n_outcomes(self.lens, self.n_classes), MicroTable(cells))
 
 
 def _n_outcomes(lens: Lens, n_classes: int) -> int:

@@ -140,9 +140,10 @@ class CalibrationState:
     at least 1. P-values of ECE, MCE and Hosmer-Lemeshow are those of `caltest.calibration_test`, to 1e-9 relative or
     1e-14 absolute.
 
-    Labels that had been predicted with probability exactly 0 are counted before the lens. A single one refutes the
-    predictions, so that the state is rejected with the smallest possible p-value, also where its lens does not tell
-    that class apart. Of two outcomes these observations are summed up separately, too, for the p-value without them.
+    A state of the confidence counts the labels that had been predicted with probability exactly 0 before the lens. A
+    single one refutes the predictions, so that the state is rejected with the smallest possible p-value, as a test of
+    the whole prediction is. These observations are summed up separately, too, for the p-value without them. States of
+    other lenses are rejected by what the lens shows, as arrays are.
 
     Of a lens with more outcomes the state holds, for every cell of `RedrawnCells`, the numbers of outcomes, the sums of
     the predictions, and the numbers of outcomes that are drawn while rows are added. P-values are those of a Monte
@@ -408,8 +409,8 @@ class CalibrationState:
         The predictions are fixed, as in `caltest.calibration_test`, and the p-values of `ECE`, `MCE` and
         `HosmerLemeshow` are the same. For the other statistics the numbers of events of the micro-cells are simulated;
         predictions within a micro-cell are then replaced by two with the same mean and variance. Of more than two
-        outcomes the draws are those of `RedrawnCells`. If a label had been predicted with probability 0, whether the
-        lens shows it or not, the p-value is the smallest possible; ``verdict.impossible.pvalue`` is that of the others.
+        outcomes the draws are those of `RedrawnCells`. If a label had been predicted with probability 0, the
+        p-value is the smallest possible; ``verdict.impossible.pvalue`` is that of the others.
 
         Parameters
         ----------

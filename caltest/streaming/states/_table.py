@@ -132,7 +132,7 @@ class OutcomeTable:
         self.n_samples = 0
 
     def add(
-        self, prob: NDArray[Any], outcome: NDArray[Any], impossible: Booleans | None, source: str, first_row: int | None
+        self, prob: NDArray[Any], outcome: NDArray[Any], _: Booleans | None, source: str, first_row: int | None
     ) -> None:
         """Add outcomes ``(n_rows,)`` and their probabilities ``(n_rows, n_outcomes)``; nothing if they are refused."""
         n_rows = len(outcome)
@@ -156,8 +156,7 @@ class OutcomeTable:
             y = np.ascontiguousarray(outcome[rows], dtype=np.int64)
             self._n_impossible += add_redrawn(p, y, cell, order, *drawn, *parts, self._logs)
             top = p.argmax(axis=1)
-            zero = None if impossible is None else impossible[rows]
-            self._confidence.add(p[np.arange(len(p)), top], top == y, zero)
+            self._confidence.add(p[np.arange(len(p)), top], top == y)
         self.rows.add(source, first, first + n_rows)
         self.n_samples += n_rows
 
@@ -239,7 +238,6 @@ class OutcomeTable:
                 confidence=self._confidence.streamed(),
             ),
             lens,
-            self._confidence.n_impossible,
         )
 
     @property
@@ -312,8 +310,8 @@ class MicroTable:
     cells : MicroCells
         The micro-cells.
     impossible : MicroTable or None
-        An empty table to which observations are added too whose label had been predicted with probability 0; None
-        where the outcomes are the labels, so that the cells of 0 and 1 tell them.
+        An empty table to which observations are added too whose label had been predicted with probability 0, of a state
+        of the confidence; None for other lenses, of which the cells of 0 and 1 tell what they show.
     """
 
     def __init__(self, cells: MicroCells, impossible: MicroTable | None = None) -> None:
@@ -325,7 +323,7 @@ class MicroTable:
 
     @property
     def n_impossible(self) -> int:
-        """Number of labels that had been predicted with probability 0, where the outcomes are not the labels."""
+        """Number of labels that had been predicted with probability 0, of a state of the confidence."""
         return 0 if self._impossible is None else self._impossible.n_samples
 
     def add(self, event: NDArray[Any], outcome: NDArray[Any], impossible: Booleans | None = None, *_: Any) -> None:
