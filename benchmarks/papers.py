@@ -116,6 +116,19 @@ def example() -> tuple[np.ndarray, np.ndarray]:
     return y_true, np.repeat(cells[:, :3], 10, axis=0)
 
 
+def halves(
+    lens: caltest.predictions.Lens, run_out: str = "linear", n_knots: int = 6
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return outcome and prediction of an event of VGG-16 after the spline of Gupta et al., on both halves.
+
+    The spline goes through the cumulative labels of the first half, the calibration half.
+    """
+    y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    fitted, test = ((y_prob[half].astype(float), y_true[half]) for half in (slice(5000), slice(5000, None)))
+    spline = caltest.recalibration.SplineCalibration(n_knots, lens, curve="labels", run_out=run_out).fit(*fitted)
+    return [(lens(prob, label)[1], spline.predict_event(prob)) for prob, label in (fitted, test)]
+
+
 def names() -> dict[str, Any]:
     """Return what the call of an item may use, by name.
 
@@ -125,7 +138,7 @@ def names() -> dict[str, Any]:
     y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     toy = np.repeat([0, 1], [600, 400]), np.tile([0.6, 0.4], (1000, 1))
     pathology = np.repeat([1, 0], [450, 550]), np.repeat([[0.52, 0.48], [0.58, 0.42]], [450, 550], axis=0)
-    functions = (printed, data, cells_limit, top_and_rest, example)
+    functions = (printed, data, cells_limit, top_and_rest, example, halves)
     own = {function.__name__: function for function in functions}
     return own | {"caltest": caltest, "np": np, "y_true": y_true, "y_prob": y_prob, "toy": toy, "pathology": pathology}
 

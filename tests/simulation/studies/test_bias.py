@@ -113,6 +113,16 @@ def test_data_sets_do_not_depend_on_what_is_done_with_them():
     np.testing.assert_array_equal(picked["value"], alone.replicates["value"])
 
 
+def test_cells_that_grow_reach_the_truth_and_one_for_each_observation_does_not():
+    """Theorem 1 of Vaicenavicius et al. (2019): first the observations must grow, then the cells."""
+    n = 100_000
+    rows = bias_study(WRONG, [ECE(EqualWidth(cells)) for cells in (5, 47, n)], n, 20, rng=0).to_frame(quantiles=())
+    few, cube_root, as_many = rows["bias"] / rows["mean_se"]
+    assert few < -4
+    assert abs(cube_root) < 4
+    assert as_many > 4
+
+
 @pytest.mark.slow
 def test_any_backend_gives_the_same_numbers(monkeypatch):
     whole = bias_study(WRONG, CELLS, [40, 80], 50, rng=2)
