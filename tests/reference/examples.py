@@ -356,10 +356,15 @@ ALL_PARTITIONS = [*flat(PARTITIONS), thirds]
 """Every partition, a user's function among them, which is the last one."""
 
 
+BY_TEXT = {"MeanScore"}
+"""Statistics that users name by a text such as "brier", tested where scores are."""
+
+
 def subclasses(kind: type) -> list[type]:
     """Concrete classes of the package below a base class, whether it names them in public or not."""
     below = [found for child in kind.__subclasses__() for found in (child, *subclasses(child))]
-    return [found for found in below if found.__module__.startswith("caltest.") and not inspect.isabstract(found)]
+    ours = [found for found in below if found.__module__.startswith("caltest.") and found.__name__ not in BY_TEXT]
+    return [found for found in ours if not inspect.isabstract(found)]
 
 
 def defined_in(module: Any, what: Callable[[Any], bool]) -> list[Any]:
