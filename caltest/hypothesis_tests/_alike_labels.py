@@ -22,12 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Floats
-from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._parts import effective_number
 from caltest.resampling.distributions._base import TIE_TOLERANCE
 from caltest.resampling.draws._alike_draws import LARGEST_ICC, AlikeDraws, RareOutcome
-from caltest.resampling.draws._group_shocks import Shocks, latent_bounds, latent_correlation
+from caltest.resampling.draws._group_shocks import Shocks, labels_of_latent, latent_bounds, latent_correlation
 from caltest.resampling.draws._schemes import Consistency
 from caltest.resampling.draws._signs import AllSigns, SignDraws, group_of, n_groups
 from caltest.resampling.engine._evaluation import components, scale_components
@@ -102,13 +101,8 @@ class AlikeLabels:
     def draw(self, true_prob: Floats, number: int, seed: int) -> Iterator[NDArray[np.unsignedinteger]]:
         """Yield labels ``(n, n_samples)`` of some data sets whose labels have these probabilities."""
         bounds, group = latent_bounds(true_prob), group_of(self.sample)
-        shared, apart = (np.float32(math.sqrt(share)) for share in (self._correlation, 1 - self._correlation))
         for _, shock, noise in Shocks(seed, number, n_groups(self.sample), self.sample.n_samples).blocks():
-            latent = shared * shock[group] + apart * noise
-            labels = np.zeros(latent.shape, dtype=outcome_dtype(self.sample.n_outcomes))
-            for bound in bounds.T:
-                labels += latent >= bound[:, None]
-            yield np.ascontiguousarray(labels.T)
+            yield np.ascontiguousarray(labels_of_latent(bounds, self._correlation, shock[group], noise).T)
 
 
 @dataclass(frozen=True, eq=False)

@@ -209,6 +209,11 @@ def small_share(ax: Axes) -> float:
     return min(1.0, min(room(ax)[1:]) / 5.0)
 
 
+def marker_of(points: Sequence[Any] | NDArray[Any]) -> str:
+    """Return the marker of a line through points: none, but a dot for a single one, which is no line."""
+    return "o" if len(points) == 1 else ""
+
+
 def colors_of(n_models: int) -> list[str]:
     """Return the colour of each model: the first one is that of points."""
     return [color_of(place) for place in range(n_models)]

@@ -25,8 +25,8 @@ from caltest.plotting._axes import (
     require,
     several,
 )
-from caltest.plotting._heading import decided
 from caltest.predictions.inputs._validation import validate_choice
+from caltest.results._decision import decided
 from caltest.results._description import counted, percent
 
 _PALER = "#e6ecf3"

@@ -18,6 +18,7 @@ from caltest.plotting._axes import (
     color_of,
     in_one_look,
     literal,
+    marker_of,
     plain_logarithmic,
     require,
     wrapped,
@@ -159,7 +160,7 @@ def _draw_errors(curve: ErrorCurve, grid: NDArray[Any], options: dict[str, Any])
     for s, (ax, quantity) in enumerate(zip(grid, curve.quantities, strict=True)):
         _draw_values(ax, curve, curve.value[s], options)
         for m, (floor, upper) in enumerate(zip(curve.floor[s], curve.floor_upper[s], strict=True)):
-            ax.plot(x, floor, color=color_of(m), marker="o" if len(x) == 1 else "", zorder=3, **DASHED)
+            ax.plot(x, floor, color=color_of(m), marker=marker_of(x), zorder=3, **DASHED)
             ax.fill_between(x, 0.0, upper, color=color_of(m), alpha=0.12, linewidth=0, zorder=1)
         ax.set(ylabel=literal(quantity), ylim=(0.0, None))
     grid[0].plot([], [], color=LINE, label="noise floor", **DASHED)
@@ -171,7 +172,7 @@ def _draw_values(ax: Axes, curve: ErrorCurve, values: NDArray[Any], options: dic
     x = curve.points
     for m, (model, shown) in enumerate(zip(curve.models, np.where(np.isfinite(values), values, np.nan), strict=True)):
         line: dict[str, Any] = {"linewidth": 1.6, "color": color_of(m), "zorder": 4} | options
-        ax.plot(x, shown, marker="o" if len(x) == 1 else "", label=literal(_name(model)), **line)
+        ax.plot(x, shown, marker=marker_of(x), label=literal(_name(model)), **line)
 
 
 def _name(model: str) -> str:

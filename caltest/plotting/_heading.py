@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.plotting._axes import TEXT, add_legend, literal, wrap, wrapped
-from caltest.results._decision import decide, equate_pvalue
 from caltest.results._description import counted
 
 if TYPE_CHECKING:
@@ -30,17 +29,6 @@ DIFFERENCE = "How much is observed more or less than predicted?"
 def first_sentence(verdict: Verdict) -> str:
     """Return the first sentence of a verdict, without intervals."""
     return verdict.sentences(brief=True)[0]
-
-
-def decided(pvalue: float, alpha: float) -> str:
-    """Return the decision of a test of calibration.
-
-    Examples
-    --------
-    >>> decided(0.012, 0.05), decided(0.3, 0.05)
-    ('Calibration is rejected (p = 0.012).', 'Calibration is not rejected (p = 0.3).')
-    """
-    return f"Calibration is {decide(pvalue, alpha)} ({equate_pvalue(pvalue)})."
 
 
 def decided_in_cells(rejected: Any) -> str:

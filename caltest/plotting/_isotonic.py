@@ -23,14 +23,15 @@ from caltest.plotting._axes import (
     in_one_look,
     legend_below,
     literal,
+    marker_of,
     named,
     require,
     single,
 )
-from caltest.plotting._heading import DIFFERENCE, QUESTION, decided, in_panels, what_is_shown
+from caltest.plotting._heading import DIFFERENCE, QUESTION, in_panels, what_is_shown
 from caltest.plotting._prediction_axis import PredictionAxis, finish, set_linear
 from caltest.predictions.inputs._validation import validate_choice
-from caltest.results._decision import equate_pvalue, rejects
+from caltest.results._decision import decided, equate_pvalue, rejects
 from caltest.results._description import percent
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _draw(
         {"color": DENSITY, "label": _band_label(curve)} if alone else {"color": color, "alpha": _PALE}
     )
     ax.fill_between(curve.score, low, high, linewidth=0, zorder=1, **band)
-    marker = "o" if len(curve.score) == 1 else ""
+    marker = marker_of(curve.score)
     if marker:
         ax.vlines(curve.score, low, high, color=BAR if alone else color, linewidth=5, alpha=0.5, zorder=1)
     line: dict[str, Any] = {"color": color, "linewidth": 1.3, "marker": marker, "zorder": 4}

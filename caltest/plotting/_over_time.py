@@ -20,6 +20,7 @@ from caltest.plotting._axes import (
     legend_below,
     legend_entries,
     literal,
+    marker_of,
     plain_logarithmic,
     require,
     several,
@@ -147,8 +148,14 @@ def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDA
             ax.plot(track.epoch[entries], floor[entries], color=color, **DASHED)
         for ax, value in zip(panels, values, strict=True):
             shown = np.where(np.isfinite(value), value, np.nan)
-            marker = "o" if len(entries) == 1 else ""
-            ax.plot(track.epoch[entries], shown[entries], color=color, linewidth=1.3, marker=marker, label=literal(run))
+            ax.plot(
+                track.epoch[entries],
+                shown[entries],
+                color=color,
+                linewidth=1.3,
+                marker=marker_of(entries),
+                label=literal(run),
+            )
             ax.plot(track.epoch[star], shown[star], color=color, **STAR)
     for ax, name in zip(panels, names, strict=True):
         ax.set_ylabel(name)
@@ -225,7 +232,7 @@ def plot_cell_edges(track: TrainingTrack, axes: NDArray[Any] | None = None) -> N
         for cell, lower in enumerate(mean.T):
             label = f"cell {cell + 1}" if cell in named else None
             color = shade(0.9 * cell / max(n_cells - 1, 1))
-            ax.plot(track.epoch[entries], lower, color=color, marker="o" if len(entries) == 1 else "", label=label)
+            ax.plot(track.epoch[entries], lower, color=color, marker=marker_of(entries), label=label)
         ax.set(xlabel="epoch", title=literal(f"{describe(one)}, {run}" if run else describe(one)), ylim=(-0.03, 1.03))
         ax.xaxis.get_major_locator().set_params(integer=True)
         label_first(ax, "smallest prediction in the cell")

@@ -216,7 +216,7 @@ def plot_uncertainty_diagram(
             )
 
         return in_panels(draw, list(diagrams), ax, caption=_about(list(diagrams.values())), legend=legend)
-    said = next(iter(diagrams.values())).decision if len(diagrams) == 1 else QUESTION
+    said = next(iter(diagrams.values())).decision_in_words if len(diagrams) == 1 else QUESTION
     return _draw(
         diagrams, ax, tests_of, options, words=_UNCERTAINTIES, said=said, square=True, legend=legend, **drawing
     )

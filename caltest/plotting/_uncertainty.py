@@ -18,6 +18,7 @@ from caltest.plotting._axes import (
     in_one_look,
     legend_below,
     literal,
+    marker_of,
     require,
     room,
     single,
@@ -111,8 +112,7 @@ def plot_rejection_curve(
     x, top = getattr(curve, against), 0.0
     for (model, measure), look in zip(curve.curves, curve_looks(curve.curves), strict=True):
         rows = curve.entries(model, measure)
-        marker = "o" if len(rows) == 1 else ""
-        line: dict[str, Any] = {"linewidth": 1.6, "marker": marker, "zorder": 4} | look | options
+        line: dict[str, Any] = {"linewidth": 1.6, "marker": marker_of(rows), "zorder": 4} | look | options
         (drawn,) = ax.plot(x[rows], curve.error[rows], **line)
         color = drawn.get_color()
         ax.fill_between(x[rows], curve.error_lower[rows], curve.error_upper[rows], color=color, **_PALE)

@@ -52,6 +52,8 @@ def rejects(pvalue: Any, alpha: float) -> Any:
     return pvalue <= alpha * (1 + _ROUNDING)
 
 
+NO_PROOF = "This does not prove that the model is calibrated."
+"""What is said of every test that does not reject."""
 FEWEST_EXPECTED = 5
 """With fewer expected events or other observations a test that does not reject decides nothing; rejections stand."""
 
@@ -71,6 +73,17 @@ def decide(pvalue: float, alpha: float, smallest: float = 0.0, n_expected: float
     if rejects(pvalue, alpha):
         return "rejected"
     return "not rejected" if rejects(smallest, alpha) and n_expected >= FEWEST_EXPECTED else "undecidable"
+
+
+def decided(pvalue: float, alpha: float, *, bound: bool = False) -> str:
+    """Return the decision of a test of calibration in a sentence, with the p-value or an upper bound of it.
+
+    Examples
+    --------
+    >>> decided(0.012, 0.05), decided(0.3, 0.05)
+    ('Calibration is rejected (p = 0.012).', 'Calibration is not rejected (p = 0.3).')
+    """
+    return f"Calibration is {decide(pvalue, alpha)} ({equate_pvalue(pvalue, bound=bound)})."
 
 
 def cannot_decide(

@@ -22,7 +22,7 @@ from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.engine._pvalues import rank_pvalues
 from caltest.resampling.engine._stopping import number_of_draws
 from caltest.results import Note, Result
-from caltest.results._decision import equate_pvalue, rejects
+from caltest.results._decision import NO_PROOF, equate_pvalue, rejects
 from caltest.results._description import Description, counted, percent
 from caltest.results._judged import Judged
 from caltest.results._note import PAGE
@@ -268,7 +268,7 @@ class CalibrationBand(Judged, Result):
         """The decision in words."""
         p = equate_pvalue(self.pvalue)
         if self.contains_diagonal:
-            return f"Calibration is not rejected ({p}). This does not prove that the model is calibrated."
+            return f"Calibration is not rejected ({p}). {NO_PROOF}"
         regions = self.rejected_regions
         shown = ", ".join(f"{a:.4g} to {b:.4g}" for a, b in regions[:5]) + (" and others" if len(regions) > 5 else "")
         return f"Calibration is rejected ({p}) for predictions from {shown}."

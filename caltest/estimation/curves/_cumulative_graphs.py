@@ -29,7 +29,7 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import Answer, run
 from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import Result
-from caltest.results._decision import align_pvalue, equate_pvalue, rejects
+from caltest.results._decision import NO_PROOF, align_pvalue, equate_pvalue, rejects
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._judged import Judged
 from caltest.results._naming import describe
@@ -203,7 +203,7 @@ class CumulativeGraph(Judged, Result):
         who = f"{self.name}: " if self.name else ""
         p = equate_pvalue(self.pvalue)
         if not self.rejected:
-            return f"{who}Calibration is not rejected ({p}). This does not prove that the model is calibrated."
+            return f"{who}Calibration is not rejected ({p}). {NO_PROOF}"
         gap = float(self.observed[self.worst] - self.predicted[self.worst])
         more = "more" if gap > 0 else "less"
         share = percent(float(f"{self.fractile[self.worst]:.3g}"))

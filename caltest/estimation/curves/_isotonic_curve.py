@@ -27,7 +27,7 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import run
 from caltest.resampling.engine._stopping import number_of_draws
 from caltest.results import Result
-from caltest.results._decision import equate_pvalue, rejects
+from caltest.results._decision import NO_PROOF, equate_pvalue, rejects
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._picture import Picture
 from caltest.statistics import IsotonicError
@@ -116,8 +116,7 @@ class IsotonicCurve(Result):
         size += f", of a calibrated model {self.noise_floor:.4g} on average"
         if rejects(self.pvalue, 0.05):
             return f"Calibration is rejected at the 5 % level ({p}): {size}."
-        no_proof = "This does not prove that the model is calibrated."
-        return f"Calibration is not rejected at the 5 % level ({p}): {size}. {no_proof}"
+        return f"Calibration is not rejected at the 5 % level ({p}): {size}. {NO_PROOF}"
 
     def _describe(self) -> Description:
         level = percent(self.confidence_level)

@@ -20,7 +20,7 @@ from caltest.predictions.inputs._validation import SeedLike, validate_bool, vali
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._poisson_binomial import SMALLEST_EXACT
 from caltest.resampling.engine._stopping import number_of_draws
-from caltest.results._decision import decide, equate_pvalue, rejects, show_pvalue
+from caltest.results._decision import NO_PROOF, decide, decided, rejects, show_pvalue
 from caltest.results._distribution import Distribution
 from caltest.results._judged import Judged
 from caltest.results._picture import Picture
@@ -128,13 +128,12 @@ class UncertaintyDiagram(Judged, CurveInCells):
         return self.cell_pvalue
 
     @property
-    def decision(self) -> str:
+    def decision_in_words(self) -> str:
         """The decision in a sentence, with its p-value; below 2e-12 it is an upper bound."""
-        decision = decide(self.pvalue, self.alpha, self.smallest_possible_pvalue)
-        if decision == "undecidable":
+        if decide(self.pvalue, self.alpha, self.smallest_possible_pvalue) == "undecidable":
             least = show_pvalue(self.smallest_possible_pvalue)
             return f"There are too few groups or draws for a test: no p-value below {least} is possible."
-        return f"Calibration is {decision} ({equate_pvalue(self.pvalue, bound=self.pvalue <= 2 * SMALLEST_EXACT)})."
+        return decided(self.pvalue, self.alpha, bound=self.pvalue <= 2 * SMALLEST_EXACT)
 
     @property
     def conclusion(self) -> str:
@@ -143,10 +142,10 @@ class UncertaintyDiagram(Judged, CurveInCells):
             f"The UCE in these cells (bins) is {self.error:.4g}; a calibrated model with these predictions has "
             f"{self.noise_floor:.4g} on average."
         )
-        proof = "" if self.rejected else " This does not prove that the model is calibrated."
+        proof = "" if self.rejected else f" {NO_PROOF}"
         point = "error rate" if self.bars == "consistency" else "error rate of a calibrated model"
         found = f"In {int(self.outside.sum())} of {self.n_cells} cells the {point} is outside its bar."
-        return f"{self.decision} {size}{proof} {found} {self._meaning}"
+        return f"{self.decision_in_words} {size}{proof} {found} {self._meaning}"
 
 
 @reads_arguments

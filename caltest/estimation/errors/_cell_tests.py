@@ -12,7 +12,7 @@ from caltest.resampling import correct_pvalues
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.resampling.distributions._poisson_binomial import SMALLEST_EXACT, PoissonBinomial, count_bound
 from caltest.results import Result
-from caltest.results._decision import align_pvalue, rejects, show_pvalue
+from caltest.results._decision import NO_PROOF, align_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, counted, join, percent
 from caltest.results._naming import describe
 
@@ -121,7 +121,7 @@ class CellTests(Result):
             f"{self.n_cells} cells (bins) at the {percent(self.alpha)} level."
         )
         if not found.size:
-            return f"{decision} This does not prove that the model is calibrated."
+            return f"{decision} {NO_PROOF}"
         gap = self.observed - self.expected
         n_more, n_less = int((gap[found] > _ROUNDING).sum()), int((gap[found] < -_ROUNDING).sum())
         worst = found[np.argmax(np.abs(gap[found]))]

@@ -28,7 +28,7 @@ from caltest.resampling import Consistency, correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import Note, Result
-from caltest.results._decision import align_pvalue, rejects
+from caltest.results._decision import NO_PROOF, align_pvalue, rejects
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
@@ -140,7 +140,7 @@ class SimplexDiagram(Result):
             f"{percent(self.alpha)} level"
         )
         if not found.size:
-            return f"{decision}. This does not prove that the model is calibrated."
+            return f"{decision}. {NO_PROOF}"
         cell, k = np.unravel_index(np.abs(self.arrow[found]).argmax(), (found.size, self.n_outcomes))
         worst, name = found[cell], self.outcomes[k]
         hold = "holds" if found.size == 1 else "hold"

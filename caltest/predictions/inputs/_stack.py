@@ -11,6 +11,7 @@ from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._models import naming
 from caltest.predictions.inputs._refusals import require
 from caltest.predictions.inputs._validation import validate_choice, validate_prob
+from caltest.results._description import counted
 
 
 class PredictionStack:
@@ -93,4 +94,4 @@ class PredictionStack:
         return len(self.mean)
 
     def __repr__(self) -> str:
-        return "PredictionStack({} passes, {} observations, {} classes)".format(*self.passes.shape)
+        return f"PredictionStack({len(self.passes)} passes, {counted(len(self))}, {self.mean.shape[1]} classes)"

@@ -34,10 +34,9 @@ from numpy.typing import NDArray
 
 from caltest._compiled._cells import count_outcomes, weigh_outcomes
 from caltest.predictions._arrays import Floats, Integers
-from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cell_dtype
-from caltest.resampling.draws._group_shocks import Shocks, latent_bounds, latent_correlation
+from caltest.resampling.draws._group_shocks import Shocks, labels_of_latent, latent_bounds, latent_correlation
 from caltest.resampling.draws._labels import Draws
 from caltest.resampling.draws._signs import GroupsWithSurprise, group_of, n_groups
 
@@ -179,15 +178,11 @@ class AlikeDraws(Draws):
         """Yield the sample with outcomes ``(n_replicates, n_samples)`` drawn for it."""
         bounds, order = sample.of_predictions(_bounds)
         group = group_of(sample)
-        shared, apart = (np.float32(np.sqrt(share)) for share in (self.correlation, 1 - self.correlation))
         stop = self.first + self.n_resamples
         whole = -(-stop // self.together) * self.together  # a draw does not depend on how many there are
         shocks = Shocks(int(self.seed), whole, n_groups(sample), sample.n_samples, self.together)
         for part, shock, noise in shocks.blocks_from(self.first):
-            latent = shared * shock[group] + apart * noise
-            labels = np.zeros(latent.shape, dtype=outcome_dtype(sample.n_outcomes))
-            for bound in bounds.T:
-                labels += latent >= bound[:, None]
+            labels = labels_of_latent(bounds, self.correlation, shock[group], noise)
             drawn = labels[:, max(self.first - part.start, 0) : stop - part.start].T
             if order is not None:
                 drawn = order[np.arange(sample.n_samples), drawn].astype(labels.dtype)

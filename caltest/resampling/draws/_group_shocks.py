@@ -8,6 +8,7 @@ much as is observed, compared with independent labels (the inflation, or design 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._signs import correlation_terms
 from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._lens import outcome_dtype
 
 LARGEST_CORRELATION = 0.95
 """Of latent numbers; larger ones hardly differ in their labels, and the series converges slowly."""
@@ -81,6 +83,18 @@ def latent_bounds(prob: Floats) -> NDArray[np.float32]:
 
     cumulative = np.cumsum(prob, axis=1)
     return ndtri(np.minimum(cumulative[:, :-1] / cumulative[:, -1:], 1.0)).astype(np.float32)
+
+
+def labels_of_latent(
+    bound: NDArray[np.float32], correlation: float, shock: NDArray[np.float32], noise: NDArray[np.float32]
+) -> NDArray[np.unsignedinteger]:
+    """Return labels ``(n_samples, n)``: how many bounds ``(n_samples, n_bounds)`` shock and noise do not fall below."""
+    shared, apart = (np.float32(math.sqrt(share)) for share in (correlation, 1 - correlation))
+    latent = shared * shock + apart * noise
+    labels = np.zeros(latent.shape, dtype=outcome_dtype(bound.shape[1] + 1))
+    for one in bound.T:
+        labels += latent >= one[:, None]
+    return labels
 
 
 def latent_correlation(

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation._options import ErrorCurveOptions
 from caltest.estimation.curves._cells_curve import draws_of_points, measure_errors, measure_values
-from caltest.estimation.scores._scores import validate_errors_and_scores
+from caltest.estimation.scores._mean_score import validate_errors_and_scores
 from caltest.hypothesis_tests._gce_table import gce_metrics, gce_name
 from caltest.predictions._sample import Sample, observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -55,11 +55,6 @@ def validate_metrics(metrics: Any) -> tuple[GCE, ...]:
     different = right_type and 0 < len(chosen) == len(set(chosen))
     require(different, "`metrics` must hold one or more different GCE(...)", metrics, right_type=right_type)
     return chosen
-
-
-def _validate_statistics(metrics: Any) -> tuple[Statistic, ...]:
-    """Return statistics and scores that have a value on one data set; all 32 of the paper by default."""
-    return validate_errors_and_scores(gce_metrics() if metrics is None else metrics, "metrics")
 
 
 def name_of(metric: Statistic) -> str:
@@ -346,7 +341,8 @@ def metric_agreement(
     3           random_forest          naive_bayes        random_forest
     4             naive_bayes        random_forest          naive_bayes
     """
-    chosen, counts = _validate_statistics(metrics), tuple(sizes(n_cells, "n_cells"))
+    chosen = validate_errors_and_scores(gce_metrics() if metrics is None else metrics, "metrics")
+    counts = tuple(sizes(n_cells, "n_cells"))
     require(len(counts) > 1, "`n_cells` must hold at least two numbers of cells", n_cells)
     is_named = isinstance(y_prob, Mapping)
     found = f"{len(y_prob)} models" if is_named else type(y_prob).__name__

@@ -15,11 +15,7 @@ MOST, _MOST_VALUES = 2**14, 2**18
 """Observations, and probabilities, of which labels are simulated in a second or two."""
 WIDE = 0.2
 """Share of the variance of predictions within cells above which the smallest errors are not known to some per cent."""
-_SPARSE, _RARE = (
-    0.02,
-    5.0,
-)  # share of outcomes of a cell of which fewer are expected, where errors do not go with a root
-
+_SPARSE, _RARE = 0.02, 5.0  # share of outcomes of which fewer are expected in a cell: errors do not go with a root
 _LEAST, _MOST_CONCENTRATION, _STEPS = 1e-2, 3e2, 9
 _TRIED, _MISFIT = 2**12, 1.01  # observations by which the entropy is compared, and how much larger it may be
 _TOP = 0.1  # of the variance in a cell, at least, is that of its most probable outcome
