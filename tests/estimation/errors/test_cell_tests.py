@@ -219,10 +219,10 @@ the 5 % level. The event is less frequent than predicted in 2 of these. The
 largest deviation, -0.160, is in the cell from 0.6 to 0.8.
 
  cell (bin)        count  expected  observed     p-value  adjusted p  rejected
- 0.2000 to 0.4000     10    0.3466    0.4000       0.954       0.954
+ 0.2000 to 0.4000     10    0.3466    0.4000      0.9540      0.9540
  0.4000 to 0.6000    162    0.5293    0.4877      0.3242      0.6484
- 0.6000 to 0.8000    326    0.7026    0.5429   1.298e-09   3.895e-09         *
- 0.8000 to 1.0000   9502    0.9932    0.9576  < 1.2e-215  < 4.9e-215         *
+ 0.6000 to 0.8000    326    0.7026    0.5429     1.3e-09     3.9e-09         *
+ 0.8000 to 1.0000  9,502    0.9932    0.9576  < 1.2e-215  < 4.9e-215         *
 
   p-value: two-sided, from the exact Poisson-binomial distribution of the number
     of events, predictions fixed (valid at every sample size).
@@ -236,8 +236,8 @@ After Bonferroni's correction calibration is rejected in none of the 3 cells
 
  cell (bin)        count  expected  observed  p-value  adjusted p  rejected
  0.0000 to 0.9957    300    0.8911    0.9100   0.2716      0.8148
- 0.9957 to 0.9998    300    0.9988    1.0000        1           1
- 0.9998 to 1.0000    299    0.9999    1.0000        1           1
+ 0.9957 to 0.9998    300    0.9988    1.0000   1.0000      1.0000
+ 0.9998 to 1.0000    299    0.9999    1.0000   1.0000      1.0000
 
   p-value: two-sided, from the exact Poisson-binomial distribution of the number
     of events, predictions fixed (valid at every sample size).
