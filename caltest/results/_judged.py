@@ -6,6 +6,7 @@ none of them is made of findings, so that their conclusion is the sentence of th
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from caltest.results._verdict import Verdict
@@ -21,6 +22,7 @@ class Judged:
             pvalue=float(self.pvalue),
             alpha=self.alpha,
             smallest_possible_pvalue=getattr(self, "smallest_possible_pvalue", 0.0),
+            n_expected=getattr(self, "n_expected", math.inf),
             n_samples=self.n_samples,
             cautions=getattr(self, "notes", ()),
             said=self.conclusion,

@@ -19,8 +19,9 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_bool, validate_choice, validate_level
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._poisson_binomial import SMALLEST_EXACT
+from caltest.resampling.draws._signs import GroupsWithSurprise
 from caltest.resampling.engine._stopping import number_of_draws
-from caltest.results._decision import NO_PROOF, decide, decided, rejects, show_pvalue
+from caltest.results._decision import FEWEST_EXPECTED, NO_PROOF, decide, decided, equate_pvalue, rejects, show_pvalue
 from caltest.results._distribution import Distribution
 from caltest.results._judged import Judged
 from caltest.results._picture import Picture
@@ -74,6 +75,12 @@ class UncertaintyDiagram(Judged, CurveInCells):
         Two-sided p-value of this error.
     smallest_possible_pvalue : float
         No p-value below it is possible, whatever the labels are.
+    n_expected : float
+        Expected number of the rarer one of wrong and right predictions, with weights as many as are worth observations
+        of equal weight, or of groups with a wrong prediction if fewer. A test that does not reject is undecidable if
+        it is below 5.
+    undecidable : str
+        Why these are too few, in words; empty if they are enough.
     alpha : float
         Level of the conclusion.
     cell_pvalue : array of shape (n_cells,)
@@ -87,6 +94,8 @@ class UncertaintyDiagram(Judged, CurveInCells):
     null_distribution: Distribution
     pvalue: float
     smallest_possible_pvalue: float
+    n_expected: float
+    undecidable: str
     alpha: float
     cell_pvalue: Floats
 
@@ -130,10 +139,14 @@ class UncertaintyDiagram(Judged, CurveInCells):
     @property
     def decision_in_words(self) -> str:
         """The decision in a sentence, with its p-value; below 2e-12 it is an upper bound."""
-        if decide(self.pvalue, self.alpha, self.smallest_possible_pvalue) == "undecidable":
-            least = show_pvalue(self.smallest_possible_pvalue)
-            return f"There are too few groups or draws for a test: no p-value below {least} is possible."
-        return decided(self.pvalue, self.alpha, bound=self.pvalue <= 2 * SMALLEST_EXACT)
+        bound = self.pvalue <= 2 * SMALLEST_EXACT
+        if decide(self.pvalue, self.alpha, self.smallest_possible_pvalue, self.n_expected) != "undecidable":
+            return decided(self.pvalue, self.alpha, bound=bound)
+        if rejects(self.smallest_possible_pvalue, self.alpha):
+            shown = equate_pvalue(self.pvalue, bound=bound)
+            return f"It cannot be told whether the model is calibrated: {self.undecidable} ({shown})."
+        least = show_pvalue(self.smallest_possible_pvalue)
+        return f"There are too few groups or draws for a test: no p-value below {least} is possible."
 
     @property
     def conclusion(self) -> str:
@@ -261,9 +274,27 @@ def uncertainty_diagram(
         null_distribution=uce.null,
         pvalue=uce.pvalue,
         smallest_possible_pvalue=uce.smallest_possible_pvalue,
+        **_expected(sample, errors),
         alpha=options["alpha"],
         cell_pvalue=found.pvalues[found.order],
     )
+
+
+def _expected(sample: Sample, errors: Sample) -> dict[str, Any]:
+    """Return the expected number of the rarer one of wrong and right predictions, and why it is too small."""
+    weight = errors.weight_or_ones
+    right, wrong = (
+        float(np.square(weight @ part)) / max(float(np.square(weight) @ part), np.finfo(float).tiny)
+        for part in errors.expected.T
+    )
+    number, rarer = (right, "right") if right < wrong else (wrong, "wrong")
+    few = "" if number >= FEWEST_EXPECTED else f"only {number:.2g} {rarer} predictions were to be expected"
+    if sample.group is not None:
+        groups = GroupsWithSurprise.counted(sample)
+        if groups.effective_number < min(number, FEWEST_EXPECTED):
+            few = groups.too_few(FEWEST_EXPECTED)
+        number = min(number, groups.effective_number)
+    return {"n_expected": number, "undecidable": few}
 
 
 def errors_of(sample: Sample) -> Sample:

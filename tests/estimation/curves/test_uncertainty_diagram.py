@@ -212,3 +212,23 @@ def test_refusals():
         ({"partition": 3}, TypeError, "`partition` must be"),
     ):
         check_refused(uncertainty_diagram, kind, message, [0, 1], [0.3, 0.6], **options)
+
+
+@pytest.mark.parametrize("rare", [0.001, 0.999])
+def test_few_expected_errors_decide_nothing(rare):
+    """Of 2,000 predictions 2 are expected to be wrong: the diagram approves as little as the test does."""
+    y_true, y_prob = np.full(2000, rare > 0.5), np.full(2000, rare)
+    diagram, test = uncertainty_diagram(y_true, y_prob), ct.calibration_test(y_true, y_prob, statistic=UCE(), rng=0)
+    assert diagram.verdict.decision == test.decision == "undecidable"
+    assert diagram.n_expected == pytest.approx(test.n_expected) == pytest.approx(2.0)
+    said = "It cannot be told whether the model is calibrated: only 2 wrong predictions were to be expected (p = "
+    assert diagram.conclusion.startswith(said)
+    wrong = y_true.copy()
+    wrong[:20] = ~wrong[0]
+    assert uncertainty_diagram(wrong, y_prob).verdict.decision == "rejected"
+    groups = np.arange(2000) // 100
+    grouped = uncertainty_diagram(y_true, np.where(y_prob > 0.5, 0.7, 0.3), groups=groups, n_resamples=39, rng=0)
+    assert grouped.n_expected == 0.0
+    light = {"sample_weight": np.where(groups == 0, 1.0, 0.5)}
+    weighted = uncertainty_diagram(y_true, y_prob, n_resamples=39, rng=0, **light)
+    assert weighted.n_expected == pytest.approx(0.001 * (100 + 950) ** 2 / (100 + 475))
