@@ -146,41 +146,41 @@ In brackets: what is compatible with these data, with 95 % confidence.
 What to do: These data are too few to approve the predictions. To find errors of
 5 percentage points, collect about 1,900 observations.
 
- entries  classes   above  norm   value  calibrated      p  p (Holm)  name
- top      each          0    l1   0.098       0.125  0.919         1  CC-ECE
- top      each          0    l2   0.135       0.164  0.903         1
- top      each       0.01    l1   0.098       0.125  0.919         1
- top      each       0.01    l2   0.135       0.164  0.903         1
- top      together      0    l1  0.0553      0.0741  0.874         1  ECE
- top      together      0    l2  0.0792      0.0954  0.757         1
- top      together   0.01    l1  0.0553      0.0741  0.874         1
- top      together   0.01    l2  0.0792      0.0954  0.757         1
- all      each          0    l1  0.0668      0.0777  0.863         1  SCE
- all      each          0    l2  0.0996       0.111  0.816         1
- all      each       0.01    l1  0.0723      0.0856  0.894         1
- all      each       0.01    l2   0.105       0.117  0.821         1
- all      together      0    l1  0.0423      0.0441   0.57         1
- all      together      0    l2  0.0677       0.061  0.311         1
- all      together   0.01    l1  0.0451      0.0486  0.609         1
- all      together   0.01    l2   0.071      0.0643  0.319         1
+ entries  classes   above  norm   value  calibrated       p  p (Holm)  name
+ top      each          0    l1   0.098       0.125  0.9186    1.0000  CC-ECE
+ top      each          0    l2   0.135       0.164  0.9029    1.0000
+ top      each       0.01    l1   0.098       0.125  0.9186    1.0000
+ top      each       0.01    l2   0.135       0.164  0.9029    1.0000
+ top      together      0    l1  0.0553      0.0741  0.8743    1.0000  ECE
+ top      together      0    l2  0.0792      0.0954  0.7571    1.0000
+ top      together   0.01    l1  0.0553      0.0741  0.8743    1.0000
+ top      together   0.01    l2  0.0792      0.0954  0.7571    1.0000
+ all      each          0    l1  0.0668      0.0777  0.8629    1.0000  SCE
+ all      each          0    l2  0.0996       0.111  0.8157    1.0000
+ all      each       0.01    l1  0.0723      0.0856  0.8943    1.0000
+ all      each       0.01    l2   0.105       0.117  0.8214    1.0000
+ all      together      0    l1  0.0423      0.0441  0.5700    1.0000
+ all      together      0    l2  0.0677       0.061  0.3114    1.0000
+ all      together   0.01    l1  0.0451      0.0486  0.6086    1.0000
+ all      together   0.01    l2   0.071      0.0643  0.3186    1.0000
 
- entries  classes   above  norm   value  calibrated      p  p (Holm)  name
- top      each          0    l1   0.145       0.166  0.901         1
- top      each          0    l2   0.182       0.208  0.904         1
- top      each       0.01    l1   0.145       0.166  0.901         1
- top      each       0.01    l2   0.182       0.208  0.904         1
- top      together      0    l1  0.0605      0.0947  0.976         1
- top      together      0    l2   0.073       0.118  0.983         1  RMSCE
- top      together   0.01    l1  0.0605      0.0947  0.976         1
- top      together   0.01    l2   0.073       0.118  0.983         1
- all      each          0    l1  0.0669      0.0751  0.814         1  ACE
- all      each          0    l2  0.0928       0.102  0.747         1
- all      each       0.01    l1  0.0712      0.0862  0.936         1  TACE
- all      each       0.01    l2  0.0944       0.112  0.906         1
- all      together      0    l1  0.0358      0.0421  0.733         1
- all      together      0    l2  0.0487      0.0552  0.686         1
- all      together   0.01    l1  0.0465      0.0491  0.573         1
- all      together   0.01    l2  0.0609      0.0624  0.529         1
+ entries  classes   above  norm   value  calibrated       p  p (Holm)  name
+ top      each          0    l1   0.145       0.166  0.9014    1.0000
+ top      each          0    l2   0.182       0.208  0.9043    1.0000
+ top      each       0.01    l1   0.145       0.166  0.9014    1.0000
+ top      each       0.01    l2   0.182       0.208  0.9043    1.0000
+ top      together      0    l1  0.0605      0.0947  0.9757    1.0000
+ top      together      0    l2   0.073       0.118  0.9829    1.0000  RMSCE
+ top      together   0.01    l1  0.0605      0.0947  0.9757    1.0000
+ top      together   0.01    l2   0.073       0.118  0.9829    1.0000
+ all      each          0    l1  0.0669      0.0751  0.8143    1.0000  ACE
+ all      each          0    l2  0.0928       0.102  0.7471    1.0000
+ all      each       0.01    l1  0.0712      0.0862  0.9357    1.0000  TACE
+ all      each       0.01    l2  0.0944       0.112  0.9057    1.0000
+ all      together      0    l1  0.0358      0.0421  0.7329    1.0000
+ all      together      0    l2  0.0487      0.0552  0.6857    1.0000
+ all      together   0.01    l1  0.0465      0.0491  0.5729    1.0000
+ all      together   0.01    l2  0.0609      0.0624  0.5286    1.0000
 
   The first table has cells (bins) of equal width, the second of equal mass.
     Column calibrated: average value if the model is calibrated. CC-ECE is the

@@ -271,14 +271,14 @@ there: 'classes 6, 7, 8, 9' has the frequency 0.825 where 0.989 is predicted
  0.00 0.01 0.99  0.10 0.07 0.83    378   0.0001      0.0004         *
  0.00 0.98 0.01  0.02 0.87 0.11    278   0.0001      0.0004         *
  1.00 0.00 0.00  0.94 0.02 0.04    242   0.0001      0.0004         *
- 0.35 0.24 0.41  0.00 1.00 0.00      1    0.239       0.239
+ 0.35 0.24 0.41  0.00 1.00 0.00      1   0.2390      0.2390
 
   Columns of predictions and frequencies: classes 0, 1, 2, classes 3, 4, 5,
     classes 6, 7, 8, 9.
   p-value: Pearson's statistic, from the exact distribution of the counts of
     outcomes, predictions fixed (valid at every sample size) in 1 cell with few
-    observations; 9,999 Monte Carlo draws of the labels, predictions fixed (valid
-    at every sample size) in the other 3.
+    observations; 9,999 Monte Carlo draws of the labels, predictions fixed
+    (valid at every sample size) in the other 3.
   If the model is calibrated, the probability that any cell is rejected is at
     most 5 %.
 """
