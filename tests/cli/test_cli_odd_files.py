@@ -213,7 +213,7 @@ REFUSED = {
     "far.csv": (
         "label,p_a,p_b\na,0.2,0.25\n",
         ["--normalise"],
-        "--normalise is for rounding, and the probabilities in line 2 sum to 0.45",
+        "in line 2 they sum to 0.45, not to 1; name the probability columns with --prob",
     ),
     "bytes.csv": (GOOD.replace("b,", "é,").encode("latin-1"), [], "the text is not UTF-8"),
     "odd encoding.csv": (GOOD, ["--encoding", "klingon"], "--encoding must be one that Python knows"),

@@ -169,6 +169,9 @@ EXAMPLES: dict[str, Callable[[Data], Any]] = {
     "caltest.l2_interval": call(ct.l2_interval, partition=CELLS),
     "caltest.l2_interval of three classes": call_of_three(ct.l2_interval, partition=CELLS),
     "caltest.page.write_page": write_page,
+    "caltest.simulation.metric_agreement": lambda d: ct.simulation.metric_agreement(
+        d.y, d.models | {"third": np.sqrt(d.p)}, metrics=["ECE(EqualWidth(5))"], n_cells=[4, 5], **d.design, **FIXED
+    ),
     "caltest.paired_test": lambda d: ct.paired_test(d.y, d.p, d.q, partition=CELLS, **d.design, **FIXED),
     "caltest.recalibration.RecalibratedClassifier.fit": fit_classifier,
     "caltest.recalibration_study": lambda d: ct.recalibration_study(
@@ -222,6 +225,7 @@ ESTIMATES = {
     "caltest.calibration_test with an exact distribution": r"\.statistic$",
     "caltest.cells_curve": r"\.value\.",
     "caltest.compare_models": r"\.models\.\d\.(accuracy|brier_mean_score|log_mean_score|estimate|variation)$",
+    "caltest.simulation.metric_agreement": r"\.values\.",
     "caltest.reliability_curve": r"\.(observed|predicted|expected|error|lower|upper)\b",
     "caltest.rejection_curve": r"\.(error|predicted_error|rejected|threshold)\.",
     "caltest.scorers.NegativeError.__call__": "",

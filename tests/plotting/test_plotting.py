@@ -67,6 +67,7 @@ def results(curve, comparison):
         (ct.calibration_table(y_true, y_prob, statistic=ct.KS(), n_resamples=299, rng=0), 1),
         (ct.calibration_test(y_true, y_prob, statistic=ct.KS(), **quick), 1),
         (ct.CalibrationMonitor().update(y_true, y_prob).result(), 1),
+        (ct.estimation.uncertainty_diagram(y_true, y_prob), 1),
         (sim.label_noise_study(counted, labels, labels, shares=[0, 0.5], **quick), 3),
     ]
 

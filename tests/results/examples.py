@@ -136,6 +136,7 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     comparison.TrainingTrack: lambda: ct.training_track(None, epochs(), n_resamples=99, rng=0),
     simulation.MiscalibrationEstimate: lambda: MODEL.estimate_miscalibration(n_samples=2000, rng=0),
     streaming.MonitorResult: lambda: ct.CalibrationMonitor().update(*problem()).result(),
+    streaming.NoticedError: lambda: ct.CalibrationMonitor().update(*problem()).result().verdict.detectable,
     simulation.ClassifierTruth: lambda: simulation.TrainedClassifier(
         simulation.RandomMixture(2, 2, seed=0), "naive Bayes", n_train=100
     ).truth(n_samples=5000, rng=0),

@@ -60,6 +60,9 @@ CALLS = {
     "detectable_error": lambda **more: ct.detectable_error(problem()[1], n_resamples=99, rng=0, **more),
     "plan_sample_size": lambda **more: ct.hypothesis_tests.plan_sample_size(problem()[1], temperature=3, rng=0, **more),
     "bias_study": lambda **more: simulation.bias_study(MODEL, [ct.ECE(PARTITION)], 30, 20, rng=0, **more),
+    "metric_agreement": lambda **more: simulation.metric_agreement(
+        problem()[0], three_models(), metrics=["ECE", "KS"], **FAST, **more
+    ),
     "coverage_study": lambda **more: simulation.coverage_study(
         MODEL, {"mean": (examples.mean_interval, examples.mean_target)}, 30, 20, rng=0, **more
     ),

@@ -197,7 +197,8 @@ def test_results_that_decide_have_a_verdict(kind):
     if verdict.detectable is None:
         assert verdict.conclusion == result.conclusion
     else:  # which takes time, and is found for a verdict only
-        assert verdict.conclusion.replace(f" {verdict.detectable.conclusion}", "") == result.conclusion
+        without = verdict.conclusion.replace(f" {verdict.detectable.conclusion}", "")
+        assert result.conclusion in (without, verdict.conclusion)  # a monitor finds it while it is asked
 
 
 def test_which_results_have_a_verdict():

@@ -66,12 +66,13 @@ def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
             "integers look like class labels or counts."
         )
     refuse_if(prob.dtype.kind != "f", f"`y_prob` must hold real numbers, got {prob.dtype} values.")
+    must = "`y_prob` must have shape (n_samples,) or (n_samples, n_classes)"
     if prob.ndim == 3:
         refuse(
-            f"`y_prob` has shape {prob.shape}. Passes of a network (n_passes, n_samples, n_classes) are averaged on "
-            'request: caltest.predictions.PredictionStack(y_prob, average="passes").'
+            f"{must}, got {prob.shape}; passes of a network (n_passes, n_samples, n_classes) are averaged on request: "
+            'caltest.predictions.PredictionStack(y_prob, average="passes").'
         )
-    require(prob.ndim in {1, 2}, "`y_prob` must have shape (n_samples,) or (n_samples, n_classes)", prob.shape)
+    require(prob.ndim in {1, 2}, must, prob.shape)
     if prob.ndim == 2 and prob.shape[1] == 1:
         refuse(
             f"`y_prob` has a single column, shape {prob.shape}; pass shape (n_samples,) for the probability of the "

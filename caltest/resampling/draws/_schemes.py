@@ -96,9 +96,10 @@ class Consistency(Specification):
 
     def origin(self, n_resamples: int | str) -> str:
         """Return the source of a simulated null distribution in words; the number may be in words too."""
+        number = n_resamples if isinstance(n_resamples, str) else f"{n_resamples:,}"
         if self.resample_predictions:
-            return f"{n_resamples} resamples of the observations with simulated labels, cells fitted again (asymptotic)"
-        return f"{n_resamples} Monte Carlo draws of the labels, predictions fixed (valid at every sample size)"
+            return f"{number} resamples of the observations with simulated labels, cells fitted again (asymptotic)"
+        return f"{number} Monte Carlo draws of the labels, predictions fixed (valid at every sample size)"
 
     def under_null(self, sample: Sample) -> Sample:
         """Return the sample with the probabilities of its outcomes under this null hypothesis."""

@@ -244,7 +244,7 @@ class MetricAgreement(Result):
             [frame_table(self.by_property(), heads)],
             [
                 "Each row is a mean over the metrics with this property.",
-                f"Noise floors: {self.n_resamples} Monte Carlo draws of the labels, predictions fixed.",
+                f"Noise floors: {self.n_resamples:,} Monte Carlo draws of the labels, predictions fixed.",
             ],
         )
 

@@ -58,7 +58,8 @@ def test_it_is_the_average_wherever_predictions_are_asked_for(problem):
 def test_plain_stacks_are_refused(problem):
     y_true, passes = problem
     told = (
-        "`y_prob` has shape (7, 120, 3). Passes of a network (n_passes, n_samples, n_classes) are averaged on request: "
+        "`y_prob` must have shape (n_samples,) or (n_samples, n_classes), got (7, 120, 3); "
+        "passes of a network (n_passes, n_samples, n_classes) are averaged on request: "
         'caltest.predictions.PredictionStack(y_prob, average="passes").'
     )
     check_refused(ct.calibration_test, ValueError, told, y_true, passes)

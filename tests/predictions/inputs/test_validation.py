@@ -383,7 +383,10 @@ REFUSED_PROBABILITIES = {
     ),
     "complex": (PROB + 0j, "`y_prob` must hold real numbers, got complex128 values."),
     "0-d": (0.5, "`y_prob` must have shape (n_samples,) or (n_samples, n_classes), got ()."),
-    "3-d": (PROB[None], "`y_prob` must have shape (n_samples,) or (n_samples, n_classes), got (1, 60, 3)."),
+    "3-d": (
+        PROB[None],
+        "`y_prob` must have shape (n_samples,) or (n_samples, n_classes), got (1, 60, 3); passes of a network",
+    ),
     "nothing": (None, "`y_prob` must have shape (n_samples,) or (n_samples, n_classes), got ()."),
     "ragged": ([[0.5, 0.5], [0.25, 0.25, 0.5]], "`y_prob` must be convertible to an array of one shape: "),
     "ragged objects": (
