@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from caltest.predictions import PredictionFile
     from caltest.recalibration import RecalibrationStudy, Recalibrator
+    from caltest.recalibration.study._study_entries import RepairedModel
 
 _AUTO = "auto"
 _EXAMPLES = """
@@ -150,8 +151,8 @@ def _run(options: argparse.Namespace) -> int:
     from caltest.plotting._recalibration import save_before_after
 
     save_before_after(study, found, outputs["--plot"])
-    remarks = [_about_map(options.method, fitted), guessed_or_named(data, options)]
-    text = f"{found}\n\n{wrapped([*remarks, 'More: --details (every number of the study).'])}"
+    remarks = [_about_map(options.method, fitted), _about_folds(row, fitted), guessed_or_named(data, options)]
+    text = f"{found}\n\n{wrapped([*filter(None, remarks), 'More: --details (every number of the study).'])}"
     shown = {"verdict": found.verdict.to_dict(), "method": " ".join(repr(fitted.chosen).split())}
     show(
         options,
@@ -204,6 +205,17 @@ def _about_map(given: str, fitted: Recalibrator) -> str:
     return (
         f"{what}; it was not tested itself. Of the methods that get no more labels wrong than the predictions "
         "themselves, it predicts best; in each fold the choice was repeated without the labels of the fold."
+    )
+
+
+def _about_folds(row: RepairedModel, fitted: Recalibrator) -> str:
+    """Return that the written predictions differ where those of the file are to be kept; empty if they do not."""
+    changed = sum(not one.unchanged_ for one in row.maps)
+    if not fitted.unchanged_ or not changed:
+        return ""
+    return (
+        f"The predictions that were written are not those of the file: in {changed} of {len(row.maps)} folds the other "
+        "folds chose a map that changes them. Use those of the file."
     )
 
 

@@ -235,7 +235,9 @@ class CalibrationTable(Result):
         whole = next((test for test in self.tests if isinstance(test.lens, Canonical)), None)
         if whole is None or self.is_of_parts:
             return None
-        return replace(whole, pvalue=self.pvalue, smallest_possible_pvalue=self.smallest_possible_pvalue)
+        about = whole._about if whole._about is None else whole._about.among(whole, self.tests)
+        smallest = self.smallest_possible_pvalue
+        return replace(whole, pvalue=self.pvalue, smallest_possible_pvalue=smallest, _evidence=about)
 
     @property
     def _is_single(self) -> bool:

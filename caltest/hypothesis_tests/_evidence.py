@@ -35,6 +35,7 @@ from caltest.predictions._view import LensView
 from caltest.resampling.draws._schemes import Consistency
 from caltest.resampling.draws._signs import NO_GROUPS, GroupsWithSurprise
 from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._pvalues import correct_pvalues
 from caltest.resampling.engine._run import run
 from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import TestResult
@@ -214,6 +215,24 @@ class Evidence(ABC):
         if len(test.impossible_samples) and sample is not None and known and name not in self._known:
             self._known[name] = self._find_impossible(test, sample)
         return self._known.get(name)
+
+    def among(self, test: TestResult, tests: Sequence[TestResult]) -> Evidence:
+        """Return the same for one of several tests: the p-value without its impossible labels is that of all of them.
+
+        It is the smallest one after Holm's correction, as that of a table without them is.
+        """
+        own, name = self._impossible(test), ("among", *(one.lens_name for one in tests))
+        if own is None or math.isnan(own.pvalue) or test.folds:
+            return self
+        samples = [one._evidence.sample for one in tests]
+        if name not in self._known and all(sample is not None for sample in samples):
+            asked = (replace(one, impossible_samples=test.impossible_samples) for one in tests)
+            pvalues = [self._find_impossible(*pair).pvalue for pair in zip(asked, samples, strict=True)]
+            self._known[name] = replace(own, pvalue=float(correct_pvalues(pvalues).min()))
+        found = object.__new__(type(self))
+        known = {**self._known, str(test.test_statistic): self._known.get(name, own)}
+        vars(found).update(vars(self), _known=known)
+        return found
 
     @staticmethod
     def _find_impossible(test: TestResult, sample: Sample) -> Impossible:

@@ -3,12 +3,14 @@
 import io
 import json
 import shlex
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import caltest
+from caltest.cli._repair import _about_folds
 from caltest.recalibration import AutomaticCalibration, TemperatureScaling, load_recalibrator
 from tests.recalibration.maps.test_base import over_confident
 
@@ -263,3 +265,12 @@ def test_the_methods_are_those_of_the_room():
 
     known = {name for name in dir(caltest.recalibration) if name.endswith(("Scaling", "Calibration", "Binning"))}
     assert set(_method_names()) == known - {"AutomaticCalibration"}
+
+
+@pytest.mark.parametrize(("folds", "final", "said"), [([1, 0, 1], 1, "in 1 of 3 folds"), ([1, 1], 1, ""), ([0], 0, "")])
+def test_written_predictions_that_are_not_those_to_keep_are_named(folds, final, said):
+    """The predictions were said to stay as they are, and those of some folds were others in the file."""
+    maps = [SimpleNamespace(unchanged_=bool(one)) for one in folds]
+    found = _about_folds(SimpleNamespace(maps=maps), SimpleNamespace(unchanged_=bool(final)))
+    assert said in found
+    assert bool(said) == bool(found)

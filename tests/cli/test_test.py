@@ -168,6 +168,8 @@ def test_three_values_are_no_groups(three_sites, run, tmp_path):
     assert "no p-value could be below 0.25" in err
     assert f"use 'caltest subgroups {three_sites} --by site'" in err
     assert "--groups" not in err
+    for command in (("watch", three_sites, "--once"), ("scan", three_sites, "-o", tmp_path / "state.npz")):
+        assert f"use 'caltest subgroups {three_sites} --by site'" in run(*command)[2]
     frame = pd.read_csv(three_sites).assign(site=np.arange(240) % 6)
     frame.to_csv(tmp_path / "six.csv", index=False)
     assert "name it with --groups" in run("guess", tmp_path / "six.csv")[2]

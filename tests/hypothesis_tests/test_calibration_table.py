@@ -162,6 +162,21 @@ def test_impossible_label_makes_every_pvalue_of_its_lenses_the_smallest():
     assert str(note) in words(table)
 
 
+def test_what_is_left_without_impossible_labels_is_what_the_table_without_them_says():
+    """The confidence may reject where the whole prediction does not; that was called no miscalibration."""
+    rng = np.random.default_rng(0)
+    y_prob = rng.dirichlet([1, 1, 1], 800)
+    drawn = rng.random(800)[:, None]
+    for share, wrong in ((0.85, True), (1.0, False)):
+        truth = share * y_prob + (1 - share) / 3
+        y_true = (truth.cumsum(axis=1) < drawn).sum(axis=1).clip(max=2)
+        y_true[:2] = 0
+        given = np.vstack([np.tile([0.0, 0.5, 0.5], (2, 1)), y_prob[2:]])
+        table = ct.calibration_table(y_true, given, n_resamples=999, rng=0)
+        assert ct.calibration_table(y_true[2:], y_prob[2:], n_resamples=999, rng=0).rejected == wrong
+        assert ("Without them calibration is rejected, too" in table.conclusion) == wrong, share
+
+
 def test_region(problem):
     """A region of the predictions, through every lens: the tests of the observations inside."""
     y_true, y_prob = problem
