@@ -9,7 +9,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NoReturn
 
 import caltest
@@ -91,7 +90,7 @@ def _run(arguments: Sequence[str] | None, options: argparse.Namespace) -> int:
     options.command = shlex.join(["caltest", *(sys.argv[1:] if arguments is None else map(str, arguments))])
     options.notes = []  # about files
     files = [options.file] if hasattr(options, "file") else getattr(options, "files", [])
-    if len(files) == 1 and Path(files[0]).is_file():  # otherwise each note says which file it is about
+    if len(files) == 1 and files[0] and os.path.isfile(files[0]):  # otherwise each note says which file it is about
         named = " ".join([shlex.quote(str(files[0])), *(typed_test(options) if hasattr(options, "normalise") else [])])
         options.words = options.words | {"subgroup_tests": f"caltest subgroups {named} --by COLUMN"}
     with notes_on_stderr(options.words, options.notes):
