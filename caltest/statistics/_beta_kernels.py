@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,46 @@ def _shapes(x: Floats, b: float) -> tuple[Floats, Floats]:
     return shape(x), shape(1 - x)
 
 
+class _Kernels(NamedTuple):
+    """Kernels of points of [0, 1]: points, what they stand for, values at their own place, and at all nodes."""
+
+    x: Floats
+    width: Floats
+    peak: Floats
+    matrix: Any
+
+
+@lru_cache(maxsize=4)
+def _kernels_of(bandwidth: float) -> _Kernels:
+    """Return the kernels of a bandwidth, which are the same for all predictions."""
+    from scipy.sparse import csr_array
+    from scipy.special import betaln, xlog1py, xlogy
+
+    b = _smoothing_parameter(bandwidth)
+    n_points = min(max(_FEWEST_POINTS, math.ceil(math.pi * _STEPS_PER_BANDWIDTH / math.sqrt(b))), _MOST_POINTS)
+    angle = math.pi * np.arange(0.5, n_points) / n_points
+    x, nodes = np.sin(angle / 2) ** 2, np.sin(math.pi * np.arange(n_points + 1) / n_points / 2) ** 2
+    first, second = _shapes(x, b)
+
+    def density(of: Integers, value: Floats) -> Floats:
+        logs = xlogy(first[of] - 1, value) + xlog1py(second[of] - 1, -value) - betaln(first[of], second[of])
+        return np.exp(logs)
+
+    points = np.arange(n_points)
+    reach = math.ceil(_REACH * math.sqrt(b) / math.pi * n_points)
+    begin, end = np.maximum(points - reach, 0), np.minimum(points + reach + 2, n_points + 1)
+    start = np.concatenate([[0], np.cumsum(end - begin)])
+    row = np.repeat(points, end - begin)
+    column = np.arange(len(row)) - (start[:-1] - begin)[row]
+    value = density(row, nodes[column])
+    value[0], value[-1] = 1.0, 1.0  # an observation at an end, whose kernels are 0, is at the point next to it
+    matrix = csr_array((value, column, start), shape=(n_points, n_points + 1))
+    width = np.sin(angle) / np.sin(angle).mean()
+    mass = width @ matrix / n_points
+    matrix.data /= mass[column]
+    return _Kernels(x, width, density(points, x) / np.interp(points + 0.5, np.arange(n_points + 1), mass), matrix)
+
+
 @dataclass(frozen=True, eq=False)
 class BetaSmoother:
     r"""Kernel sums :math:`\sum_i c_i K_g(p_i)` at points g of the support, for counts c of the observations.
@@ -83,37 +124,14 @@ class BetaSmoother:
     @classmethod
     def fit(cls, position: Floats, bandwidth: float, support: tuple[float, float]) -> BetaSmoother:
         """Return the smoother of observations at ``position (n_samples,)`` in the support."""
-        from scipy.sparse import csr_array
-        from scipy.special import betaln, xlog1py, xlogy
-
         low, high = support
-        b = _smoothing_parameter(bandwidth / (high - low))
-        n_points = min(max(_FEWEST_POINTS, math.ceil(math.pi * _STEPS_PER_BANDWIDTH / math.sqrt(b))), _MOST_POINTS)
-        angle = math.pi * np.arange(0.5, n_points) / n_points
-        x, nodes = np.sin(angle / 2) ** 2, np.sin(math.pi * np.arange(n_points + 1) / n_points / 2) ** 2
-        first, second = _shapes(x, b)
-
-        def density(of: Integers, value: Floats) -> Floats:
-            logs = xlogy(first[of] - 1, value) + xlog1py(second[of] - 1, -value) - betaln(first[of], second[of])
-            return np.exp(logs) / (high - low)
-
-        points = np.arange(n_points)
-        reach = math.ceil(_REACH * math.sqrt(b) / math.pi * n_points)
-        begin, end = np.maximum(points - reach, 0), np.minimum(points + reach + 2, n_points + 1)
-        start = np.concatenate([[0], np.cumsum(end - begin)])
-        row = np.repeat(points, end - begin)
-        column = np.arange(len(row)) - (start[:-1] - begin)[row]
-        value = density(row, nodes[column])
-        value[0], value[-1] = 1.0, 1.0  # an observation at an end, whose kernels are 0, is at the point next to it
-        kernels = csr_array((value, column, start), shape=(n_points, n_points + 1))
+        kernels = _kernels_of(bandwidth / (high - low))
+        n_points = len(kernels.x)
         place = np.arcsin(np.sqrt((position - low) / (high - low))) * 2 * n_points / math.pi
         node = np.minimum(place.astype(np.int64), n_points - 1)
-        share = np.stack([node + 1 - place, place - node], axis=1)
-        width, step = np.sin(angle) / np.sin(angle).mean(), (high - low) / n_points
-        mass = step * (width @ kernels)
-        kernels.data /= mass[column]
-        peak = density(points, x) / np.interp(points + 0.5, np.arange(n_points + 1), mass)
-        return cls(low + (high - low) * x, peak, step, bandwidth, node, share, width, kernels)
+        share = np.stack([node + 1 - place, place - node], axis=1) / (high - low)
+        point, step = low + (high - low) * kernels.x, (high - low) / n_points
+        return cls(point, kernels.peak / (high - low), step, bandwidth, node, share, kernels.width, kernels.matrix)
 
     def weighted(self, weight: Floats) -> BetaSmoother:
         """Return the smoother with weights ``(n_samples,)`` of the observations, which may be negative."""
@@ -146,5 +164,5 @@ class BetaSmoother:
 
     def squared_kernels(self, position: Floats, shown: Integers) -> SquaredKernels:
         """Return the sums of squared kernels at some points; observations are moved to the nearest node."""
-        nearest, node = np.unique(self._node + (self._share[:, 1] > 0.5), return_inverse=True)
+        nearest, node = np.unique(self._node + (self._share[:, 1] > self._share[:, 0]), return_inverse=True)
         return SquaredKernels(node, self._kernels[shown][:, nearest])

@@ -29,7 +29,7 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import Answer, run
 from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import Result
-from caltest.results._decision import NO_PROOF, align_pvalue, equate_pvalue, rejects
+from caltest.results._decision import NO_PROOF, align_pvalue, decide, equate_pvalue, rejects
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._judged import Judged
 from caltest.results._naming import describe
@@ -145,6 +145,9 @@ class CumulativeGraph(Judged, Result):
         Band under calibration of each point of this curve alone (normal approximation with the exact variance).
     n_samples : int
         Number of observations.
+    n_expected : float
+        Expected number of the rarer one of events and other observations; below 5 a test that does not reject decides
+        nothing.
     alpha : float
         Probability with which a calibrated model leaves its band anywhere, and with which a point of its curve of the
         frequency lies outside that one's band.
@@ -164,6 +167,7 @@ class CumulativeGraph(Judged, Result):
     frequency_lower: Floats
     frequency_upper: Floats
     n_samples: int
+    n_expected: float
     alpha: float
 
     plot = Picture("plot_cumulative_graphs")
@@ -202,6 +206,9 @@ class CumulativeGraph(Judged, Result):
         """The decision, and where the deviation is largest, in words."""
         who = f"{self.name}: " if self.name else ""
         p = equate_pvalue(self.pvalue)
+        if decide(self.pvalue, self.alpha, n_expected=self.n_expected) == "undecidable":
+            few = f"only {self.n_expected:.2g} events, or other observations, were to be expected"
+            return f"{who}It cannot be told whether the model is calibrated: {few} ({p})."
         if not self.rejected:
             return f"{who}Calibration is not rejected ({p}). {NO_PROOF}"
         gap = float(self.observed[self.worst] - self.predicted[self.worst])
@@ -451,6 +458,7 @@ def _graph(name: str, found: Answer, alpha: float, spline: SplineFrequency) -> C
         frequency_lower=low,
         frequency_upper=high,
         n_samples=sample.n_samples,
+        n_expected=float(sample.expected.sum(axis=0).min()),
         alpha=alpha,
     )
 

@@ -150,10 +150,12 @@ class Noticing:
     def alarms(self, true_prob: Floats, number: int, first: int) -> int:
         """Return how many sequences raise an alarm whose labels have probabilities ``(n_nodes, 2)``."""
         found, passed, event = 0, np.cumsum(self.weight), np.array(self.prob)
+        mirrored = passed[-1] < 2 * event @ self.weight  # so that the complement of an event has the same sequences
         for place in range(first, first + number):
             rng = np.random.default_rng([_SEED, place])
-            node = np.searchsorted(passed, rng.random(self._horizon) * passed[-1])
-            happened = rng.random(self._horizon) < true_prob[node, 1]
+            draw, label = rng.random((2, self._horizon))
+            node = np.searchsorted(passed, (1 - draw if mirrored else draw) * passed[-1])
+            happened = label >= true_prob[node, 0] if mirrored else label < true_prob[node, 1]
             found += Bets.of(2, self.threshold).raise_alarm(event[node], happened)
         return found
 

@@ -81,6 +81,17 @@ def test_the_band_has_its_level():
     assert abs(np.mean(left) - 0.2) < 4 * np.sqrt(0.2 * 0.8 / 500)
 
 
+def test_few_expected_events_decide_nothing():
+    for y_true, event in [([0] * 200, [0.01] * 200), ([1] * 200, [0.99] * 200)]:
+        (graph,) = ct.cumulative_graphs(y_true, event, n_resamples=99, rng=0)
+        assert graph.verdict.decision == "undecidable"
+        expected = "It cannot be told whether the model is calibrated: only 2 events, or other observations, were to be"
+        assert graph.conclusion.startswith(expected)
+    (graph,) = ct.cumulative_graphs([1] * 20 + [0] * 180, [0.01] * 200, n_resamples=99, rng=0)
+    assert graph.verdict.decision == "rejected"
+    assert "is rejected" in graph.conclusion
+
+
 def test_too_few_draws_reject_nothing():
     (graph,) = ct.cumulative_graphs([0] * 30, [0.9] * 30, n_resamples=9, rng=0)
     assert (graph.critical_value, graph.rejected) == (1.0, False)

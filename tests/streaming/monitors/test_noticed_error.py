@@ -80,3 +80,16 @@ def test_the_share_of_alarms_at_the_smallest_error():
             ]
             bound = 4 * math.sqrt(0.16 / 400 + 0.16 / 240)
             assert np.mean(alarms) == pytest.approx(0.8, abs=bound), error.kind
+
+
+def test_the_complement_of_an_event_has_the_same_numbers():
+    rng = np.random.default_rng(2)
+    prob = rng.beta(2, 6, 400)
+    happened = (rng.random(400) < prob).astype(int)
+    one, other = (
+        CalibrationMonitor().update(y, p).result().verdict.detectable
+        for y, p in ((happened, prob), (1 - happened, 1 - prob))
+    )
+    opposite = {"too low": "too high", "too high": "too low"}
+    expected = {opposite[error.kind]: error.points for error in one.errors}
+    assert {error.kind: error.points for error in other.errors} == pytest.approx(expected, rel=1e-6)
