@@ -206,7 +206,7 @@ def _draw_triangle(diagram: SimplexDiagram, ax: Axes, level: float | None, optio
     ax.set(xticks=[], yticks=[])
     ax.set_aspect("equal", anchor="S")  # what stands below them has room where the axes are not as tall as they could
     ax.spines[:].set_visible(False)
-    _add_scale(cells, ax.inset_axes((0.97, 0.24, 0.03, 0.32)))
+    _add_scale(cells, ax.inset_axes((1.03, 0.17, 0.034, 0.36), transform=ax.transData))
 
 
 class _Kind(NamedTuple):

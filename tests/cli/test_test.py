@@ -517,7 +517,7 @@ def test_announced_number_of_draws_is_that_of_the_lenses(tmp_path, run, monkeypa
     frame = pd.DataFrame(y_prob, columns=[f"p{k}" for k in range(60)]).assign(label=rng.integers(0, 60, 60))
     frame.to_csv(tmp_path / "many.csv", index=False)
     given = ["test", tmp_path / "many.csv", "--normalise"]
-    for more, wanted in (([], "1240"), (["--lens", "Confidence()"], "999"), (["--resamples", "1250"], "1250")):
+    for more, wanted in (([], "1,240"), (["--lens", "Confidence()"], "999"), (["--resamples", "1250"], "1,250")):
         code, _, errors = run(*given, *more)
         assert code == 0, errors
         assert f": {wanted} draws at most" in errors

@@ -476,7 +476,7 @@ def ece(statistic, prob, outcome, weight=None, expected=None):
     for count, predicted, observed in sums.values():
         if count > 0:
             mean, seen = ([x / count for x in part] for part in (predicted, observed))
-            scale = count * SCALE_WEIGHTS[statistic.weight](mean[1])
+            scale = count * scale_weight(statistic, mean[1])
             total += scale * distance_between(statistic.distance, mean, seen)
             counted += scale
     return total / counted
@@ -488,6 +488,11 @@ SCALE_WEIGHTS = {
     "p(1-p)": lambda p: p * (1 - p),
     "(1-2p)^2": lambda p: (1 - 2 * p) * (1 - 2 * p),
 }
+
+
+def scale_weight(statistic, p):
+    """The weight at a probability; a sum of probabilities that rounds to more than 1 counts as 1."""
+    return SCALE_WEIGHTS[statistic.weight](min(max(float(p), 0.0), 1.0))
 
 
 def mce(statistic, prob, outcome, weight=None, expected=None):
@@ -589,7 +594,7 @@ def on_scale(statistic, prob, weight):
     if statistic.weight is None:
         return weight
     ones = [1.0] * len(prob) if weight is None else weight
-    return [float(w) * SCALE_WEIGHTS[statistic.weight](p[1]) for w, p in zip(ones, prob, strict=True)]
+    return [float(w) * scale_weight(statistic, p[1]) for w, p in zip(ones, prob, strict=True)]
 
 
 def ks(statistic, prob, outcome, weight=None, expected=None):

@@ -74,6 +74,12 @@ def samples(statistic: Statistic) -> dict[str, tuple[View, bool, Sample]]:
     }
 
 
+def all_weigh_nothing(statistic: Statistic, view: View) -> bool:
+    """Whether a weight on the probability scale is 0 for all predictions of a view, which is refused."""
+    name = getattr(statistic, "weight", None)
+    return name is not None and not any(naive.SCALE_WEIGHTS[name](p) for p in view.induced[0][:, 1].tolist())
+
+
 def value(statistic: Statistic, sample: Sample) -> float:
     """What `calibration_error` returns, of a sample that many statistics share."""
     return float(settle(statistic, sample).evaluate(sample, sample.outcome))
@@ -103,6 +109,10 @@ def test_equals_the_loops(kind, share):
 
     def check(case):
         statistic, (view, weighted, sample) = case
+        if all_weigh_nothing(statistic, view):
+            with pytest.raises(ValueError, match="positive for some prediction"):
+                statistic.evaluate(sample, sample.outcome)
+            return
         expected = naive.evaluate(statistic, *counted(*view.induced, view.problem.weight if weighted else None))
         found = float(statistic.evaluate(sample, sample.outcome))
         assert math.isclose(found, expected, rel_tol=1e-12, abs_tol=1e-12), f"{found} instead of {expected}"
