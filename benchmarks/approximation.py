@@ -22,7 +22,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 def winners(study):
-    """Return the best estimator of each setting and size, and those that are not told from it.
+    """Return the best estimator of each setting and size, and those that are not distinguished from it.
 
     Medians of two estimators are told apart if they differ by more than `CLEAR` standard errors of the difference, by
     499 bootstrap samples of the distributions, the same for all estimators.
@@ -40,7 +40,7 @@ def winners(study):
         ]
         error = drawn[best].std(ddof=1)
         rows.append((key[0], key[2], best[_DESIGN.index("estimator")], medians[best], error, "; ".join(alike)))
-    return pd.DataFrame(rows, columns=["setting", "n_samples", "best", "median", "median_se", "not told from it"])
+    return pd.DataFrame(rows, columns=["setting", "n_samples", "best", "median", "median_se", "alike"])
 
 
 def main():

@@ -58,7 +58,7 @@ With `groups=`, rejection rates in percent at the 5 % level for calibrated model
 variable within a group: the smallest and the largest rate of {n_statistics} statistics, {n_groups} data sets a row
 (standard error of 5 %: about one point). They were measured with random signs and independent labels, which fail where
 events are rare, strongly correlated and few groups have one. There the test also simulates labels that are alike within
-groups, with [rates](dependent-observations.md#few-groups-with-events) of their own
+groups; its [rates](dependent-observations.md#few-groups-with-events) are measured separately
 ([few-groups.csv](data/few-groups.csv)), and its result warns of fewer than ten such groups ([C303](notes.md#c303)). All
 rates, and why the test is valid in the limit only: [dependent-observations.md](dependent-observations.md); data:
 [groups.csv](data/groups.csv).

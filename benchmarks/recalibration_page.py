@@ -42,13 +42,13 @@ def read(path):
 
 
 def same_as(best, pairs):
-    """Return the methods that are not told from the best one of a row."""
+    """Return the methods that are not distinguished from the best one of a row."""
     near = pairs[pairs["adjusted"] > LEVEL]
     return set(near.loc[near["a"] == best, "b"]) | set(near.loc[near["b"] == best, "a"])
 
 
 def marked(values, pairs):
-    """Return the entries of a table: bold where best, starred where not told from the best one, with noise floors."""
+    """Return the entries of a table: bold where best, starred where alike, with noise floors."""
     larger = values["table"].iloc[0] == "gupta-5"
     methods = list(dict.fromkeys(values["method"]))
     lines = []
@@ -71,7 +71,7 @@ def marked(values, pairs):
 
 
 def summary(pairs):
-    """Return how many pairs of methods are told apart, with and without uncalibrated models; networks and digits."""
+    """Return how many pairs of methods are distinguished, with and without uncalibrated models; networks and digits."""
     lines = []
     for name, group in pairs[~pairs["table"].str.startswith("nixon-5")].groupby("table", sort=True):
         digits, first = group["network"].str.startswith("digits"), group["a"] == BEFORE
@@ -106,7 +106,7 @@ def correlations(folder):
 def orders(values, pairs):
     """Return table 5 of Nixon et al.: the numbers of the methods in the order of each of 32 metrics, best first.
 
-    A star follows the methods that are not told from the best one; the last row has the pairs that are told apart.
+    A star follows the methods that are not distinguished from the best one; the last row has the pairs that are.
     """
     columns, apart = [], []
     for number in range(32):
@@ -119,7 +119,7 @@ def orders(values, pairs):
         apart.append(f"{(tested['adjusted'] <= LEVEL).sum()}")
     lines = [(str(place + 1), *row) for place, row in enumerate(zip(*columns, strict=True))]
     names = ", ".join(f"{number}: {method}" for number, method in enumerate(METHODS))
-    return f"{table(('place', *map(str, range(32))), [*lines, ('pairs of 28 told apart', *apart)])}\n{names}.\n"
+    return f"{table(('place', *map(str, range(32))), [*lines, ('pairs of 28 distinguished', *apart)])}\n{names}.\n"
 
 
 def with_tables(text, values, pairs, folder):

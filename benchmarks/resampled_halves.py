@@ -82,7 +82,7 @@ FITS = {"histogram binning": binned, "polynomial": smooth}
 
 
 def without_fit(n_samples, rng):
-    """Yield event and two predictions of each half: two over-confident predictions with noise of their own, no fit."""
+    """Yield event and two predictions of each half: two over-confident predictions with their own noise, no fit."""
     prob = rng.beta(4, 1, n_samples)
     event = (rng.random(n_samples) < prob).astype(float)
     logit = 1.5 * np.log(prob / (1 - prob))
@@ -101,7 +101,7 @@ def with_fit(fit, n_samples, rng):
 
 
 def level(name, n_samples, n_sets, rng):
-    """Return the share of data sets ``(n_errors,)`` in which two equal methods are told apart at 5 %."""
+    """Return the share of data sets ``(n_errors,)`` in which two equal methods are distinguished at 5 %."""
     rejected = np.zeros(len(ERRORS))
     for _ in range(n_sets):
         drawn = with_fit(FITS[name], n_samples, rng) if name in FITS else without_fit(n_samples, rng)

@@ -32,12 +32,12 @@ class FollowedFile(AbstractContextManager["FollowedFile"]):
     path : Path
         The name of the file.
     say : callable
-        Is told in a sentence what has happened to the file.
+        Receives a sentence on what has happened to the file.
 
     Notes
     -----
     Truncation is noticed by the size and by the 4,096 bytes before the place that was reached. A file that was cut off
-    and has grown beyond that place between two looks, with the same bytes there, cannot be told from one that grew.
+    and has grown beyond that place between two looks, with the same bytes there, looks like one that grew.
     """
 
     def __init__(self, path: Path, say: Callable[[str], object]) -> None:

@@ -128,12 +128,12 @@ def wrapped(lines: Iterable[str], separator: str = "\n", **how: Any) -> str:
 @contextmanager
 def held(notes: list[Any]) -> Iterator[None]:
     """Add warnings to some notes, which are printed after the answer."""
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             yield
         finally:
-            notes += told
+            notes += caught
 
 
 @contextmanager

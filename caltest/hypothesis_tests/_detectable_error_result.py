@@ -26,7 +26,7 @@ USUAL_POWER = 0.8
 TOLERATED_POINTS, TOLERATED_FACTOR = 5.0, 1.5
 """Errors that data must find to approve predictions; the factor is for rare events."""
 RARE = 0.05
-"""Share of an outcome below which errors are told as a factor: 0.05 points tell nobody anything."""
+"""Share of an outcome below which errors are reported as a factor: 0.05 points mean nothing to a reader."""
 
 _EVENTS = 20  # that are expected, or not, in data that can decide
 _SHARES = 20  # "4 of 5": the largest denominator
@@ -131,7 +131,7 @@ class DetectableError(Result):
 
     @property
     def is_rare(self) -> bool:
-        """Whether one of two outcomes is so rare that errors are told as a factor."""
+        """Whether one of two outcomes is so rare that errors are reported as a factor."""
         return self.n_outcomes == 2 and min(self.predicted, 1 - self.predicted) < RARE
 
     @property

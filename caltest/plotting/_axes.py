@@ -89,7 +89,7 @@ BAR = "#86a5c6"
 DENSITY = "#c3d2e3"
 LINE = "#5a6470"
 COLORS = (POINT, "#0072b2", "#1b9e77", "#88ccee", "#cc79a7", "#8a6d1d", "#6f7f8f", "#5b3a8c")
-"""Colours of several series in one panel: the first ones can be told apart by the colour-blind too."""
+"""Colours of several series in one panel: the first ones can be distinguished by the colour-blind too."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 MOST_TOGETHER = 4

@@ -175,7 +175,7 @@ def plot_class_histogram(table: CalibrationTable, ax: Axes | None = None, *, n_c
     ax = single(ax, (6.0, 4.2))
     ax.stairs(expected, edges, fill=True, color=DENSITY, label="expected if calibrated")
     below = np.zeros(n_columns)
-    for chosen, color, label in ((~found, BAR, "not told from chance"), (found, FINDING, "more than chance")):
+    for chosen, color, label in ((~found, BAR, "no more than chance"), (found, FINDING, "more than chance")):
         if chosen.any():
             height = np.histogram(np.minimum(values[chosen], high), edges)[0]
             place = edges[:-1] + 0.1 * np.diff(edges), height, 0.8 * np.diff(edges)

@@ -227,7 +227,7 @@ def _inches(ax: Axes) -> float:
 def _suitable(share: Array) -> str:
     """Return the scale on which predictions with these shares in the bins between `EDGES` stand apart."""
     if np.count_nonzero(share) == 1 and 0 < share.argmax() < len(share) - 1:
-        return "linear"  # as good as constant: nothing can be told apart
+        return "linear"  # as good as constant: nothing can be distinguished
     middle = (EDGES[:-1] + EDGES[1:]) / 2
     if share[(middle < _END) | (middle > 1 - _END)].sum() > 0.5:
         return "logit"

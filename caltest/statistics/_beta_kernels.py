@@ -154,7 +154,7 @@ class BetaSmoother:
         return values @ self._width
 
     def is_sparse(self, chance: Floats) -> bool:
-        """Return that surprises are never added one by one: each point has a kernel of its own."""
+        """Return that surprises are never added one by one: each point has its kernel."""
         return False
 
     @property

@@ -84,7 +84,7 @@ def test_the_histogram_of_the_classes():
     first = sum(edges[0] <= value < edges[1] for value in drawn) / 199
     assert expected[0] == pytest.approx(first)
     found = int((table.pvalue_adjusted[1:] <= 0.05).sum())
-    assert (heights(ax, "more than chance"), heights(ax, "not told from chance")) == (found, 6 - found)
+    assert (heights(ax, "more than chance"), heights(ax, "no more than chance")) == (found, 6 - found)
     assert 0 < found < 6
     assert ax.get_title() == f"Calibration is rejected in {found} of 6 classes."
     for column in range(12):

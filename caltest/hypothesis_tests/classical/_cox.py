@@ -210,8 +210,8 @@ def cox_test(
             found = list(run(questions, sample, null, progress=report, **drawing).answers)
     if kind == "likelihood-ratio":  # the score tests have refused bad options
         found = [fit.likelihood_ratio(part, sample) for part in _PARTS]
-    told: dict[str, Any] = {"lens": look, "classes": options["classes"], "alpha": options["alpha"]}
-    joint, large, slope = (describe_answer(finding, null, **told, title="Cox test") for finding in found)
+    described: dict[str, Any] = {"lens": look, "classes": options["classes"], "alpha": options["alpha"]}
+    joint, large, slope = (describe_answer(finding, null, **described, title="Cox test") for finding in found)
     derived = {
         **fit.estimates,
         "in_the_large_statistic": large.statistic,

@@ -461,7 +461,7 @@ class FixedTree(Partition):
         return cls(grown.axis, grown.threshold, grown.left)  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
-        """Code of a small tree; of a larger one its size, and a hash by which different trees are told apart."""
+        """Code of a small tree; of a larger one its size, and a hash by which different trees are distinguished."""
         code = super().__repr__()
         if self.n_cells <= _SHOWN:
             return code

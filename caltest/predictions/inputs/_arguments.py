@@ -105,7 +105,7 @@ class Problem:
 
 
 def reads_arguments(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
-    """Decorate a public function: its arguments are read once, and what was read is told in its result.
+    """Decorate a public function: its arguments are read once, and its result reports what was read.
 
     Options that it shares with others are declared in `_options`.
     """
@@ -176,7 +176,7 @@ def _read(given: dict[str, Any], parameters: set[str]) -> Problem | None:
 
 
 def _read_unlabelled(given: dict[str, Any], arguments: tuple[str, ...]) -> Problem:
-    """Read predictions, perhaps of several models, whose classes need not be told apart."""
+    """Read predictions, perhaps of several models, whose classes need not be distinguished."""
     read: list[Problem] = []
     for argument in arguments:
         value = given[argument]

@@ -195,8 +195,8 @@ def recalibration_study(
                 maps, said = _fit_all(methods, given, step)
                 for (code, method), texts in said.items():
                     for text in texts:
-                        told = f"fold {fold}: {text}" if code == "C703" else text
-                        cautions.setdefault((code, name, method), []).append(told)
+                        caution = f"fold {fold}: {text}" if code == "C703" else text
+                        cautions.setdefault((code, name, method), []).append(caution)
                 part = {key: None if value is None else value[held] for key, value in design.items()}
                 judged = {}
                 for method in (BEFORE, *methods):

@@ -21,7 +21,7 @@ from caltest.simulation.models._maps import Identity, Map, inverse
 
 _REACH = 8.0  # standard deviations of a component: 2e-15 of its mass lies beyond
 _PANELS = 8  # of an axis before any is halved
-_NARROW = 0.5  # other components below so many standard deviations get panels of their own
+_NARROW = 0.5  # other components below so many standard deviations get separate panels
 _TOLERANCE = 1e-12  # of a square
 _MOST_SQUARES = 2**17
 _BLOCK = 2**11  # squares at a time

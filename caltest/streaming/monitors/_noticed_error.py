@@ -83,7 +83,7 @@ class Noticing:
 
     Errors are shifts of the logits. Their effect on the mean is the sum of v to first order, which the two
     probabilities have. That of a slope depends on how extreme the predictions are, which they do not show: errors of
-    the slope that were found in this way had 0.56 to 0.8 of the points that they should have, so that none are told.
+    the slope that were found in this way had 0.56 to 0.8 of the points that they should have, so that none is reported.
 
     Of several classes the sums do not tell how predictions of the classes go together, and errors of the confidence
     alone are simulated. Its bets hold half of the wealth, so that they raise an alarm by themselves at twice the

@@ -86,7 +86,7 @@ def scan(
         output is refused as long as one runs.
     name : str
         For a table or batches through a lens with more than two outcomes: their ``source`` in
-        `CalibrationState.update`, by which their rows are told from those of other states that are merged.
+        `CalibrationState.update`, by which their rows differ from those of other states that are merged.
     progress : bool or callable, optional
         For files: whether a progress bar is shown, or a function that is called with ``(done, total)`` bytes. By
         default a bar on a terminal, or as in `caltest.config_context`.
@@ -128,7 +128,7 @@ def scan(
             return _scan_files(files, reading, **options, progress=report)
     refuse_if((sep, decimal) != (None, "."), "`sep` and `decimal` are for CSV files, got a table or batches.")
     if output is not None:
-        refuse("`output` is for files, which can be told apart; save the state of batches by `to_bytes`.")
+        refuse("`output` is for files, which are distinguished; save the state of batches by `to_bytes`.")
     if scheduler is not None:
         refuse("`scheduler` is for files, which every worker can read; on a cluster use `arrow_states` for batches.")
     if hasattr(source, "__arrow_c_stream__"):

@@ -38,7 +38,7 @@ _PARTS = ("sums", "counts", "own")
 
 
 class Rows:
-    """Ranges of rows of sources, which are told apart by their names."""
+    """Ranges of rows of sources, which are distinguished by their names."""
 
     def __init__(self) -> None:
         self._ranges: dict[str, list[tuple[int, int]]] = {}
@@ -71,7 +71,7 @@ class Rows:
             if first <= last:
                 refuse(
                     f"rows {first} to {last} of the source {source!r} are counted already. The same row has the same "
-                    "draws, so every row must be told apart: by `source` and `first_row` where a state is updated, by "
+                    "draws, so every row must be unique: by `source` and `first_row` where a state is updated, by "
                     "`name` where a table is scanned, and by the name or the content of a file."
                 )
 
