@@ -23,6 +23,7 @@ from caltest.predictions._user_functions import (
 )
 from caltest.predictions.cells._order import stable_order, with_ties
 from caltest.predictions.inputs._refusals import refuse_if
+from caltest.predictions.inputs._times import Timing
 from caltest.predictions.inputs._validation import is_large, validate_design, validate_given_problem
 from caltest.results._other_names import AnswersOtherNames
 
@@ -50,6 +51,9 @@ class Sample(AnswersOtherNames):
     group : array of shape (n_samples,) or None
         Number of the group of each observation, from 0; observations of different groups are independent. None if
         all observations are independent.
+    timing : Timing or None
+        When predictions were made and how long after that labels are known; None if no two observations are less than
+        that apart.
     """
 
     given: NDArray[Any]
@@ -58,6 +62,7 @@ class Sample(AnswersOtherNames):
     row: Integers
     weight: Floats | None = None
     group: Integers | None = None
+    timing: Timing | None = None
     _derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     _of_predictions: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     _lock: RLock = field(default_factory=RLock, init=False, repr=False)
@@ -167,6 +172,7 @@ class Sample(AnswersOtherNames):
             self.row[row],
             None if self.weight is None else self.weight[row],
             None if self.group is None else self.group[row],
+            None if self.timing is None else self.timing[row],
         )
 
 
@@ -208,10 +214,13 @@ def make_sample(
     region: Region | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    time: Any = None,
+    lead: Any = None,
 ) -> Sample:
     """Validate what the user passed and return the sample behind the lens."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
-    return induce(prob, outcome, lens=lens, region=region, **validate_design(sample_weight, groups, len(prob)))
+    design = validate_design(sample_weight, groups, len(prob), time, lead)
+    return induce(prob, outcome, lens=lens, region=region, **design)
 
 
 def induce(
@@ -222,12 +231,14 @@ def induce(
     region: Region | None = None,
     weight: Floats | None = None,
     group: Integers | None = None,
+    timing: Timing | None = None,
 ) -> Sample:
     """Return the sample behind the lens, restricted to the region; two outcomes are sorted by the event.
 
     Weights are relative. Observations of weight 0 are left out before anything is counted, the other weights are
     divided by their mean, so that their unit does not matter, and equal weights are dropped, so that they cannot change
-    a result. So are groups of one observation each. Events whose probabilities differ by rounding only are ties.
+    a result. So are groups of one observation each, and times that are all a lead or more apart. Events whose
+    probabilities differ by rounding only are ties.
     """
     if lens is not None and not isinstance(lens, Canonical):
         prob, outcome = apply_lens(lens, prob, outcome)
@@ -248,6 +259,7 @@ def induce(
         row,
         None if weight is None else _relative(weight[row]),
         None if group is None else _shared(group[row]),
+        None if timing is None else timing[row].settled(),
     )
 
 
@@ -277,7 +289,7 @@ def _shared(group: Integers) -> Integers | None:
 
 
 def observations_that_count(
-    weight: Floats | None, group: Integers | None
+    weight: Floats | None, group: Integers | None, timing: None = None
 ) -> tuple[Integers | slice, Floats | None, Integers | None]:
     """Return the rows of positive weight, with their weights and groups as `induce` makes them."""
     row = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)

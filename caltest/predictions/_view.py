@@ -63,10 +63,9 @@ class LensView:
             prob, outcome = np.take(prob, kept, axis=0), outcome[kept]
         place = np.empty(base.n_samples, dtype=np.int64)
         place[rank] = np.arange(base.n_samples)
-        weight = None if base.weight is None else base.weight[place]
-        sample = induce(
-            prob, outcome, lens=lens, weight=weight, group=None if base.group is None else base.group[place]
-        )
+        given = {"weight": base.weight, "group": base.group, "timing": base.timing}
+        design: Any = {name: None if each is None else each[place] for name, each in given.items()}
+        sample = induce(prob, outcome, lens=lens, **design)
         table = outcomes_of_classes(lens, prob).astype(sample.outcome.dtype, copy=False)
         if len(table) > 1 and base.n_outcomes == 2:  # sorted by the event
             table = table[rank]

@@ -16,6 +16,7 @@ from caltest.predictions._sample import (
     outcome_thresholds,
     with_calibration_function,
 )
+from caltest.predictions._view import LensView
 from tests.reference.examples import VIEWS
 
 
@@ -191,3 +192,23 @@ def test_groups_are_numbered_without_those_that_are_left_out():
     assert [part.tolist() for part in design] == [[0.5, 0.5, 1, 1.5, 1.5], [0, 0, 1, 2, 2]]
     assert observations_that_count(None, np.arange(6)) == (slice(None), None, None)
     assert observations_that_count(np.full(6, 0.1), None) == (slice(None), None, None)
+
+
+def test_times_follow_the_observations():
+    rng = np.random.default_rng(3)
+    prob, label, time = rng.random(40), rng.integers(2, size=40), rng.permutation(40)
+    given = {"time": time, "lead": 5}
+    sample = make_sample(label, prob, **given)
+    np.testing.assert_array_equal(sample.timing.step, time[sample.row])
+    assert sample.timing.lead == 5
+    assert sample.relabelled(1 - sample.outcome).timing is sample.timing
+    taken = sample.take(np.array([1, 1, 7]))
+    assert taken.timing.step.tolist() == sample.timing.step[[1, 1, 7]].tolist()
+    early = time < 20
+    part = make_sample(label, prob, sample_weight=early.astype(float), **given)
+    np.testing.assert_array_equal(part.timing.step, time[part.row])
+    assert make_sample(label, prob, time=time).timing is None  # one prediction a time, known before the next one
+    three = rng.dirichlet(np.ones(3), size=40)
+    base = make_sample(np.arange(40) % 3, three, **given)
+    view = LensView.of(caltest.Confidence(), three, np.arange(40) % 3, base)
+    np.testing.assert_array_equal(view.sample.timing.step, time[view.sample.row])

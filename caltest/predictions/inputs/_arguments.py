@@ -22,6 +22,7 @@ from caltest.predictions.inputs._class_columns import (
 )
 from caltest.predictions.inputs._frames import (
     from_arrow,
+    index_of,
     is_frame,
     names_of,
     read_columns,
@@ -31,6 +32,7 @@ from caltest.predictions.inputs._frames import (
 from caltest.predictions.inputs._options import as_declared, whole_signature, with_options
 from caltest.predictions.inputs._parts import advice_on_groups, repeated_index
 from caltest.predictions.inputs._refusals import refuse, refuse_other_names
+from caltest.predictions.inputs._times import is_time_index
 from caltest.predictions.inputs._validation import widen
 from caltest.results import Note, Result
 from caltest.results._note import warn_user
@@ -41,10 +43,10 @@ Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
 _LABELS = ("y_true", "y_true_a", "y_true_b")
 _PROBS = ("y_prob", "logits", "prob_a", "prob_b", "class_prob")
-_OBSERVATIONS = ("sample_weight", "groups", "groups_a", "groups_b", "folds", "held_out")
+_OBSERVATIONS = ("sample_weight", "groups", "groups_a", "groups_b", "folds", "held_out", "time")
 _WARNED = {"C902", "C903"}  # what was assumed and changed is said beside a bare number too
 _COUNTS = ("n_resamples", "n_kernel_resamples")
-_BESIDE = {"y_true", *_PROBS, "sample_weight", "groups", "folds", "held_out", "subgroup"}
+_BESIDE = {"y_true", *_PROBS, "sample_weight", "groups", "folds", "held_out", "subgroup", "time"}
 _BESIDE_OF_TWO = {"y_true_a", "prob_a", "groups_a"}, {"y_true_b", "prob_b", "groups_b"}
 """Arguments that belong to the same observations, of one data set and of two."""
 
@@ -151,9 +153,9 @@ def _read(given: dict[str, Any], parameters: set[str]) -> Problem | None:
         half = {name for name, value in probs.items() if getattr(value, "dtype", None) == np.float16}
         probs |= {name: probs[name].astype(np.float64) for name in half}
     _refuse_other_indexes(given, labels, argument, probs if parts else {})
-    for name in _OBSERVATIONS:
-        if given.get(name) is not None:
-            given[name] = read_observations(given[name], name)
+    if "time" in parameters:
+        _take_time_of_index(given, *labels.values(), *probs.values())
+    given.update({name: read_observations(given[name], name) for name in _OBSERVATIONS if given.get(name) is not None})
     if not probs:
         return None
     if not any(given.get(name) is not None for name in ("groups", "groups_a")):
@@ -173,6 +175,12 @@ def _read(given: dict[str, Any], parameters: set[str]) -> Problem | None:
         read = {name: (problem.labels[name], prob) for name, prob in read.items()}
     given[argument] = read
     return problem
+
+
+def _take_time_of_index(given: dict[str, Any], *tables: Any) -> None:
+    """Give the index of a frame or series as ``time``, if it holds dates and only ``lead`` was given."""
+    if given.get("lead") is not None and given.get("time") is None:
+        given["time"] = next(filter(is_time_index, map(index_of, tables)), None)
 
 
 def _read_unlabelled(given: dict[str, Any], arguments: tuple[str, ...]) -> Problem:

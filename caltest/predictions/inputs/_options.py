@@ -115,6 +115,28 @@ class DesignOptions(WeightOption, total=False):
     ]
 
 
+class TimeOptions(TypedDict, total=False):
+    """When predictions were made, and when their labels are known."""
+
+    time: Annotated[
+        Any,
+        Option(
+            "array-like of shape (n_samples,), optional",
+            "When each prediction was made: numbers, dates, datetimes or texts of dates, in any order. Equal times are "
+            "a batch. If only ``lead`` is given, an index of pandas that holds dates is taken.",
+        ),
+    ]
+    lead: Annotated[
+        Any,
+        Option(
+            "int, timedelta or str, optional",
+            "How long after its prediction a label is known, as a duration such as ``'7D'``, or as a number: of the "
+            "unit of ``time``, or of steps between dates. Labels of predictions that are closer may depend on each "
+            "other in any way. By default labels are known before the next prediction.",
+        ),
+    ]
+
+
 class AlphaOption(TypedDict, total=False):
     """At which level something is decided."""
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._parts import validate_ids
 from caltest.predictions.inputs._refusals import refuse, refuse_if, require
+from caltest.predictions.inputs._times import validate_timing
 from caltest.results import Note
 from caltest.results._config import workers_in_use
 from caltest.results._note import warn_user
@@ -347,9 +348,19 @@ def _within_range(prob: NDArray[Any]) -> NDArray[Any]:
     raise ValueError(msg)
 
 
-def validate_design(sample_weight: ArrayLike | None, groups: ArrayLike | None, n_samples: int) -> dict[str, Any]:
-    """Return the weights and the numbers of the groups of observations by the names that `induce` gives them."""
-    return {"weight": validate_weight(sample_weight, n_samples), "group": validate_groups(groups, n_samples)}
+def validate_design(
+    sample_weight: ArrayLike | None,
+    groups: ArrayLike | None,
+    n_samples: int,
+    time: Any = None,
+    lead: Any = None,
+) -> dict[str, Any]:
+    """Return weights, numbers of groups and timing of observations by the names that `induce` gives them."""
+    return {
+        "weight": validate_weight(sample_weight, n_samples),
+        "group": validate_groups(groups, n_samples),
+        "timing": validate_timing(time, lead, n_samples),
+    }
 
 
 def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> Integers:
