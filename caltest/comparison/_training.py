@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
@@ -13,6 +13,7 @@ from caltest.comparison._options import TrackOptions
 from caltest.estimation.scores._mean_score import validate_errors_and_scores
 from caltest.estimation.scores._score_decomposition import accuracy_of, log_of, mean_of
 from caltest.hypothesis_tests._calibration import run_tests
+from caltest.hypothesis_tests._evidence import Evidence
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import induce
@@ -22,8 +23,10 @@ from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if, require, validate_design, validate_problem, validate_rng
 from caltest.resampling.engine._pvalues import correct_pvalues
 from caltest.results import Note, Result
-from caltest.results._decision import equate_pvalue, rejects
-from caltest.results._description import Description, Table, percent
+from caltest.results._decision import DecisionWord, decide, equate_pvalue, rejects
+from caltest.results._description import Description, Table, counted, percent
+from caltest.results._finding import Subject
+from caltest.results._models_verdict import few_expected
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
 from caltest.results._progress import part_of, reporting
@@ -56,6 +59,11 @@ class TrainingTrack(Result):
         Average of each estimate for a calibrated model with the predictions of the epoch.
     pvalue : array of shape (n_tests, n_entries)
         P-values of calibration, of each test statistic.
+    smallest_possible_pvalue : array of shape (n_entries,)
+        Adjusted p-value of the most extreme data; with few draws or groups it may be above every level.
+    n_expected : array of shape (n_entries,)
+        Expected number of the rarer one of events and other observations; of several classes of right and wrong
+        predictions. With fewer than 5 an epoch at which calibration is not rejected decides nothing.
     edges : tuple of array of shape (n_entries, n_groups, n_cells) or None
         For each statistic over all classes with adaptive cells, such as `caltest.statistics.ACE`, the smallest
         prediction in each cell (bin) of each class, or of all classes together (n_groups is 1); NaN where a cell is
@@ -71,6 +79,8 @@ class TrainingTrack(Result):
         Number of draws of each test.
     alpha : float
         Level of the conclusion.
+    subject : Subject
+        What sentences speak of.
     """
 
     run: tuple[str, ...]
@@ -80,6 +90,8 @@ class TrainingTrack(Result):
     error: NDArray[np.float64]
     noise_floor: NDArray[np.float64]
     pvalue: NDArray[np.float64]
+    smallest_possible_pvalue: NDArray[np.float64]
+    n_expected: NDArray[np.float64]
     edges: tuple[NDArray[np.float64] | None, ...]
     statistics: tuple[Statistic, ...]
     test_statistics: tuple[Statistic, ...]
@@ -87,10 +99,11 @@ class TrainingTrack(Result):
     lens_name: str
     n_resamples: int
     alpha: float = 0.05
+    subject: Subject = field(default_factory=Subject)
 
     plot = Picture("plot_training")
-    _derived: ClassVar[tuple[str, ...]] = ("best", "pvalue_adjusted", "conclusion", "notes")
-    _left_out: ClassVar[frozenset[str]] = frozenset({"edges"})
+    _derived: ClassVar[tuple[str, ...]] = ("best", "pvalue_adjusted", "decision", "conclusion", "notes")
+    _left_out: ClassVar[frozenset[str]] = frozenset({"edges", "subject"})
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -118,6 +131,16 @@ class TrainingTrack(Result):
             return self.pvalue
         return np.transpose([correct_pvalues(of_epoch) for of_epoch in self.pvalue.T])
 
+    @property
+    def decision(self) -> tuple[DecisionWord, ...]:
+        """The decision of each entry at the level ``alpha``, by the smallest adjusted p-value.
+
+        It is "undecidable" if calibration is not rejected and no p-value as small as ``alpha`` was possible, or fewer
+        than 5 events or other observations were to be expected.
+        """
+        found = zip(self.pvalue_adjusted.min(axis=0), self.smallest_possible_pvalue, self.n_expected, strict=True)
+        return tuple(decide(pvalue, self.alpha, smallest, number) for pvalue, smallest, number in found)
+
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each statistic and entry as a pandas frame.
 
@@ -144,21 +167,31 @@ class TrainingTrack(Result):
         best, level, n_tests = np.flatnonzero(self.best), percent(self.alpha), len(self.test_statistics)
         adjusted = self.pvalue_adjusted[:, best]
         smallest = adjusted.min(axis=0)
-        rejected = rejects(smallest, self.alpha)
+        decisions = [self.decision[i] for i in best]
         if not best.size:
             return "There is no best epoch, because the negative log-likelihood is infinite at every epoch."
         if best.size == 1:
-            decision = "rejected" if rejected[0] else "not rejected"
             when = f"At the best epoch (epoch {self.epoch[best[0]]}, smallest negative log-likelihood)"
             by, name = "", "p"
             if n_tests > 1:
-                which = str(rejects(adjusted, self.alpha).sum()) if rejected[0] else "any"
+                which = str(rejects(adjusted, self.alpha).sum()) if decisions[0] == "rejected" else "any"
                 by, name = f" by {which} of {n_tests} statistics", "smallest adjusted p"
             shown = equate_pvalue(smallest[0], name=name)
-            return f"{when} calibration is {decision} at the {level} level{by} ({shown})."
-        found = f"calibration is rejected at the {level} level in {int(rejected.sum())} of {best.size} runs"
+            if decisions[0] == "undecidable":
+                return f"{when} these data do not decide about calibration: {self._unknown(best)} ({shown})."
+            return f"{when} calibration is {decisions[0]} at the {level} level{by} ({shown})."
+        found = f"calibration is rejected at the {level} level in {decisions.count('rejected')} of {best.size} runs"
         after = f", after adjustment for {n_tests} statistics" if n_tests > 1 else ""
-        return f"At the best epoch of each run (smallest negative log-likelihood) {found}{after}."
+        unknown = [i for i, decision in zip(best, decisions, strict=True) if decision == "undecidable"]
+        more = f" These data decide nothing in {len(unknown)} of them: {self._unknown(unknown)}." if unknown else ""
+        return f"At the best epoch of each run (smallest negative log-likelihood) {found}{after}.{more}"
+
+    def _unknown(self, entries: Sequence[int] | NDArray[np.int64]) -> str:
+        """Return why these entries decide nothing."""
+        smallest = float(self.smallest_possible_pvalue[entries].min())
+        if rejects(smallest, self.alpha):
+            return few_expected(self.subject)
+        return f"no {'adjusted ' * (len(self.pvalue) > 1)}p-value below {smallest:.4g} is possible"
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -194,7 +227,7 @@ class TrainingTrack(Result):
             tables = [Table.of(rows, entry | scores | errors | which, left=("",))]
         statistic = f"{len(self.statistics)} statistics" if several else describe(self.statistics[0])
         tested = "each statistic" if many_tests else describe(self.test_statistics[0])
-        count = f"{len(self.run)} epochs" + (f" of {len(self.runs)} runs" if len(self.runs) > 1 else "")
+        count = counted(len(self.run), "epoch") + (f" of {len(self.runs)} runs" if len(self.runs) > 1 else "")
         adjusted = f"Adjusted p: by Holm's method for the {len(self.test_statistics)} statistics of an epoch."
         return Description(
             f"Calibration during training ({statistic}, {self.lens_name}, {count})",
@@ -342,11 +375,23 @@ def training_track(
             weight = None if sample.weight is None else sample.weight[place]
             scores = [mean_of(score(prob, outcome), weight) for score in (accuracy_of, log_of)]
             errors, floors = ([getattr(test, name) for test in tests[0]] for name in ("statistic", "noise_floor"))
-            rows.append((run, number, *scores, errors, floors, [test.pvalue for test in tests[-1]]))
+            about = Evidence.of(sample, look, read.classes)
+            possible = correct_pvalues([test.smallest_possible_pvalue for test in tests[-1]]).min()
+            pvalues = [test.pvalue for test in tests[-1]]
+            rows.append((run, number, *scores, errors, floors, pvalues, possible, about.n_expected))
             ends.append([one.lower_ends(sample) for one in chosen])
     refuse_if(not rows, "`epochs` must hold at least one epoch, got none.")
     runs, *numbers = zip(*rows, strict=True)
-    names = ("epoch", "accuracy", "log_score", "error", "noise_floor", "pvalue")
+    names = (
+        "epoch",
+        "accuracy",
+        "log_score",
+        "error",
+        "noise_floor",
+        "pvalue",
+        "smallest_possible_pvalue",
+        "n_expected",
+    )
     found: dict[str, Any] = {name: np.array(each).T for name, each in zip(names, numbers, strict=True)}
     track_of_epochs = TrainingTrack(
         run=runs,
@@ -358,6 +403,7 @@ def training_track(
         lens_name=lens_name(look, read.classes),
         n_resamples=options["n_resamples"],
         alpha=options["alpha"],
+        subject=about.subject,
     )
     return read.describe(track_of_epochs)
 

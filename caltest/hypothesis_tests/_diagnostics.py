@@ -193,7 +193,7 @@ def _simulated_origin(answer: Answer, origin: Callable[[int | str], str]) -> str
     """Return the origin of draws, and why they stopped if they did before their largest number."""
     made, stopping = _n_draws(answer), answer.stopping
     if stopping is None or made == stopping.n_resamples:
-        return origin(f"{made:,}")
+        return origin(made)
     reason = f"stopped because at least {stopping.n_exceedances} of them were at least as extreme"
     return f"{origin(f'{made:,} of at most {stopping.n_resamples:,}')}; {reason}"
 

@@ -270,6 +270,38 @@ def test_conclusions():
     assert [note.code for note in one.notes] == ["C801"]
 
 
+def test_few_expected_events_or_draws_decide_nothing():
+    """Expected numbers are sums of the predictions; with fewer than 5 calibration may be rejected, and nothing else."""
+    y_prob = np.array([0.02] * 100)
+    quiet, wrong = np.arange(100) < 2, np.arange(100) < 40
+    options = {"n_resamples": 39, "rng": 0}
+    one = ct.training_track([1], [[0.5]], **options)
+    few = ct.training_track(quiet, [y_prob], **options)
+    assert (one.n_expected.tolist(), few.n_expected) == ([0.5], pytest.approx([2.0]))
+    assert (one.decision, few.decision) == (("undecidable",),) * 2
+    assert few.conclusion == (
+        "At the best epoch (epoch 1, smallest negative log-likelihood) these data do not decide about calibration: "
+        f"fewer than 5 events or observations without the event were to be expected (p = {few.pvalue[0, 0]:.4g})."
+    )
+    assert ct.training_track(wrong, [y_prob], **options).decision == ("rejected",)
+    classes = ct.training_track([0] * 40, [[[0.9, 0.05, 0.05]] * 40], statistics=["ECE", "brier"], **options)
+    assert classes.n_expected == pytest.approx([4.0])
+    assert "fewer than 5 right predictions or wrong predictions were to be expected" in classes.conclusion
+    runs = {"a": [(quiet, y_prob)], "b": [(wrong, y_prob)], "c": make_epochs(4)[1:2]}
+    assert ct.training_track(None, {name: runs[name] for name in "ab"}, **options).conclusion.endswith(
+        "in 1 of 2 runs. These data decide nothing in 1 of them: fewer than 5 events or observations without the event "
+        "were to be expected."
+    )
+    draws = ct.training_track(None, runs["c"], n_resamples=9, rng=0)
+    assert (draws.decision, draws.smallest_possible_pvalue.tolist()) == (("undecidable",), [0.1])
+    assert f"decide about calibration: no p-value below 0.1 is possible (p = {draws.pvalue[0, 0]:.4g})." in (
+        draws.conclusion
+    )
+    several = ct.training_track(None, runs["c"], statistics=["ECE", "KS"], lens=ct.Confidence(), n_resamples=19, rng=0)
+    assert "no adjusted p-value below 0.1 is possible (smallest adjusted p = " in several.conclusion
+    assert several.to_dict()["decision"] == ["undecidable"]
+
+
 def test_as_frame_and_plain_objects():
     found = ct.training_track(None, {"one": make_epochs(4), "two": make_epochs(5)}, n_resamples=19, rng=0)
     frame = found.to_frame()

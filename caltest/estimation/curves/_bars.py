@@ -326,7 +326,7 @@ def drawn_origin(sample: Sample, null: Consistency, n_resamples: int) -> str:
     """Return where these deviations come from, in words."""
     grouped = null.for_sample(sample)
     if not isinstance(grouped, SignedGroups):
-        return null.origin(f"{n_resamples:,}")
+        return null.origin(n_resamples)
     return (
         f"{n_resamples:,} Monte Carlo draws of the labels and {grouped.signs_in_words(n_resamples)}, "
         "predictions fixed, of which the larger p-value counts (asymptotic in the number of groups)"
@@ -336,7 +336,7 @@ def drawn_origin(sample: Sample, null: Consistency, n_resamples: int) -> str:
 def origin_of_cells(sample: Sample, null: Consistency, n_resamples: int) -> str:
     """Return where bars and p-values of the cells of a curve come from, in words."""
     if not isinstance(null.for_sample(sample), SignedGroups):
-        return null.origin(f"{n_resamples:,}")
+        return null.origin(n_resamples)
     return (
         f"{n_resamples:,} Monte Carlo draws of the labels, {n_resamples:,} random signs of {sample.n_groups:,} groups, "
         "and the effective number of observations, of which the largest p-value counts (approximate)"

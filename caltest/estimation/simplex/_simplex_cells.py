@@ -126,7 +126,7 @@ def pearson_tests(sample: Sample, cells: Cells, n_resamples: int, rng: SeedLike)
         values = _of_large_cells(sample, cells, ~exact, null.draws(n_resamples, generator))
         pvalue[~exact] = _ranked(statistic[~exact], values)
         pvalue[~exact & impossible] = 1 / (n_resamples + 1)
-    return PearsonTests(statistic, pvalue, exact, _origin(exact, null.origin(f"{n_resamples:,}")))
+    return PearsonTests(statistic, pvalue, exact, _origin(exact, null.origin(n_resamples)))
 
 
 def _statistics(sample: Sample, cells: Cells, outcomes: NDArray[np.unsignedinteger]) -> Floats:

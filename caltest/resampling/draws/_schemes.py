@@ -96,7 +96,7 @@ class Consistency(Specification):
 
     def origin(self, n_resamples: int | str) -> str:
         """Return the source of a simulated null distribution in words; the number may be in words too."""
-        number = n_resamples if isinstance(n_resamples, str) else f"{n_resamples:,}"
+        number = _in_words(n_resamples)
         if self.resample_predictions:
             return f"{number} resamples of the observations with simulated labels, cells fitted again (asymptotic)"
         return f"{number} Monte Carlo draws of the labels, predictions fixed (valid at every sample size)"
@@ -159,7 +159,9 @@ class SignedGroups(Consistency):
 
     def origin(self, n_resamples: int | str) -> str:
         """Return the source of the null distribution in words."""
-        signs = f"{n_resamples} random signs of the residuals of whole groups, predictions fixed (asymptotic)"
+        signs = (
+            f"{_in_words(n_resamples)} random signs of the residuals of whole groups, predictions fixed (asymptotic)"
+        )
         return f"{signs}; independent labels have a smaller p-value"
 
     def origin_of_independent(self, origin: str) -> str:
@@ -180,8 +182,9 @@ class SignedGroups(Consistency):
 
     def origin_of_alike(self, n_resamples: int | str, icc: float) -> str:
         """Return the source of the null distribution of labels that are alike in words."""
-        alike = f"{n_resamples} Monte Carlo draws of labels that are alike within groups (correlation {icc:.2g})"
-        return f"{alike}, studentised, predictions fixed (asymptotic); other draws have smaller p-values"
+        alike = f"{_in_words(n_resamples)} Monte Carlo draws of labels that are alike within groups"
+        how = f"(correlation {icc:.2g}), studentised, predictions fixed (asymptotic)"
+        return f"{alike} {how}; other draws have smaller p-values"
 
     def signs_in_words(self, n_resamples: int) -> str:
         """Return how many signs there are if ``n_resamples`` are asked for."""
@@ -195,6 +198,10 @@ class SignedGroups(Consistency):
         if 0 < self.n_groups < MANY_GROUPS:
             return AllSigns.of_groups(self.n_groups)
         return SignDraws.of(n_resamples, rng)
+
+
+def _in_words(n_resamples: int | str) -> str:
+    return n_resamples if isinstance(n_resamples, str) else f"{n_resamples:,}"
 
 
 def validate_resampling(resampling: Any) -> Consistency:

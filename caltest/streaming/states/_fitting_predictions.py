@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from caltest.predictions._arrays import Floats, Integers
+from caltest.statistics._entropy import entropy_of
 from caltest.streaming.states._values import OutcomeSums
 
 MOST, _MOST_VALUES = 2**14, 2**18
@@ -81,11 +82,11 @@ class FittingPredictions:
         low, high = math.log(_LEAST), math.log(_MOST_CONCENTRATION)
         if not (self._mean.max(axis=1) > 1 / 2).any():
             return _LEAST
-        if _entropy(self._drawn(few, _LEAST)) > _MISFIT * goal:
+        if entropy_of(self._drawn(few, _LEAST)).mean() > _MISFIT * goal:
             return 0.0
         for _ in range(_STEPS):  # the entropy increases with the concentration of what is left
             middle = (low + high) / 2
-            too_large = _entropy(self._drawn(few, math.exp(middle))) > goal
+            too_large = entropy_of(self._drawn(few, math.exp(middle))).mean() > goal
             low, high = (low, middle) if too_large else (middle, high)
         return math.exp((low + high) / 2)
 
@@ -157,9 +158,3 @@ def _dirichlet(mean: Floats, concentration: Floats, rng: np.random.Generator) ->
     drawn = np.maximum(rng.standard_gamma(concentration[:, None] * mean), _TINY * mean)
     total = drawn.sum(axis=1, keepdims=True)
     return np.where(total > 0, drawn / np.where(total > 0, total, 1.0), mean)
-
-
-def _entropy(prob: Floats) -> float:
-    from scipy.special import entr
-
-    return float(entr(prob).sum() / len(prob))

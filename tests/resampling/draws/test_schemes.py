@@ -1,5 +1,7 @@
 """The null hypothesis: in words, with a known calibration function, and what it refuses."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import caltest
 from caltest.predictions._sample import make_sample
 from caltest.resampling.draws._labels import OutcomeDraws
 from caltest.resampling.draws._rows import RowDraws
-from caltest.resampling.draws._schemes import validate_resampling
+from caltest.resampling.draws._schemes import SignedGroups, validate_resampling
 from caltest.resampling.engine._evaluation import null_values
 from caltest.results._naming import describe
 from tests.reference import naive
@@ -28,6 +30,10 @@ def test_in_words():
     assert "no label was used to make the predictions and the calibration function." in known.conditions[0].text
     assert LABELS.origin(99) == "99 Monte Carlo draws of the labels, predictions fixed (valid at every sample size)"
     assert "99 resamples of the observations" in ROWS.origin(99)
+    groups = SignedGroups()
+    for scheme in (LABELS.origin, ROWS.origin, groups.origin, partial(groups.origin_of_alike, icc=0.1)):
+        assert scheme(9999).startswith("9,999 ")
+        assert scheme("500 of at most 9,999").startswith("500 of at most 9,999 ")
 
 
 def test_kinds_of_draws():
