@@ -31,7 +31,7 @@ from caltest.comparison._label_margins import LabelOutcomes, margins_of
 from caltest.predictions.inputs._parts import effective_number
 from caltest.predictions.inputs._validation import SeedLike, validate_rng, validate_workers
 from caltest.resampling.distributions._base import TIE_TOLERANCE
-from caltest.resampling.draws._group_shocks import Shocks, latent_bounds, latent_correlation
+from caltest.resampling.draws._group_shocks import Shocks, correlation_in_groups, latent_bounds
 from caltest.results._progress import Progress, part_of
 
 _SLACK = 1e-9  # pivots within this relative distance are ties
@@ -297,16 +297,8 @@ def _correlation(terms: GroupedPairTerms, chance: NDArray[np.float64], inflation
     """Return the latent correlation that inflates the variances of the outcomes of a model by a factor."""
     columns = chance[:, -terms.n_columns :]
     own = float(np.square(terms.weight) @ (columns * (1 - columns)).sum(axis=1))
-    order = np.argsort(terms.row_group, kind="stable")
-    start = np.searchsorted(terms.row_group[order], np.arange(terms.n_groups + 1))
-    return latent_correlation(
-        latent_bounds(chance)[order],
-        terms.weight[order],
-        start,
-        np.arange(terms.n_groups),
-        target=(inflation - 1) * own,
-        n_columns=terms.n_columns,
-    )
+    of_groups = chance, terms.weight, terms.row_group, terms.n_groups
+    return correlation_in_groups(*of_groups, target=(inflation - 1) * own, n_columns=terms.n_columns)
 
 
 def _variance(found: NDArray[Any]) -> NDArray[np.float64]:

@@ -26,7 +26,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._parts import effective_number
 from caltest.resampling.distributions._base import TIE_TOLERANCE
 from caltest.resampling.draws._alike_draws import LARGEST_ICC, AlikeDraws, RareOutcome
-from caltest.resampling.draws._group_shocks import Shocks, labels_of_latent, latent_bounds, latent_correlation
+from caltest.resampling.draws._group_shocks import Shocks, correlation_in_groups, labels_of_latent, latent_bounds
 from caltest.resampling.draws._schemes import Consistency
 from caltest.resampling.draws._signs import AllSigns, SignDraws, group_of, n_groups
 from caltest.resampling.engine._evaluation import components, scale_components
@@ -87,16 +87,10 @@ class AlikeLabels:
     @cached_property
     def _correlation(self) -> float:
         """The correlation of the latent normal numbers."""
-        order = np.argsort(group_of(self.sample), kind="stable")
-        number = n_groups(self.sample)
-        return latent_correlation(
-            latent_bounds(self.sample.expected)[order],
-            self.sample.weight_or_ones[order],
-            np.searchsorted(group_of(self.sample)[order], np.arange(number + 1)),
-            np.arange(number),
-            target=self.icc * _variances(self.sample)[1],
-            n_columns=len(_columns(self.sample)),
-        )
+        sample = self.sample
+        of_groups = sample.expected, sample.weight_or_ones, group_of(sample), n_groups(sample)
+        target = self.icc * _variances(sample)[1]
+        return correlation_in_groups(*of_groups, target=target, n_columns=len(_columns(sample)))
 
     def draw(self, true_prob: Floats, number: int, seed: int) -> Iterator[NDArray[np.unsignedinteger]]:
         """Yield labels ``(n, n_samples)`` of some data sets whose labels have these probabilities."""

@@ -36,7 +36,7 @@ from caltest._compiled._cells import count_outcomes, weigh_outcomes
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cell_dtype
-from caltest.resampling.draws._group_shocks import Shocks, labels_of_latent, latent_bounds, latent_correlation
+from caltest.resampling.draws._group_shocks import Shocks, correlation_in_groups, labels_of_latent, latent_bounds
 from caltest.resampling.draws._labels import Draws
 from caltest.resampling.draws._signs import GroupsWithSurprise, group_of, n_groups
 
@@ -143,12 +143,9 @@ class RareOutcome:
 
     def correlation(self, icc: float) -> float:
         """Return the correlation of normal numbers that makes labels as alike."""
-        order = np.argsort(self.group, kind="stable")
-        bound = latent_bounds(np.column_stack([1 - self.prob, self.prob])[order])
-        weight = np.ones(len(order)) if self.weight is None else self.weight[order]
-        places = np.arange(self.n_groups)
-        start = np.searchsorted(self.group[order], np.arange(self.n_groups + 1))
-        return latent_correlation(bound, weight, start, places, target=icc * self.pairs, n_columns=1)
+        prob = np.column_stack([1 - self.prob, self.prob])
+        weight = np.ones(len(prob)) if self.weight is None else self.weight
+        return correlation_in_groups(prob, weight, self.group, self.n_groups, target=icc * self.pairs, n_columns=1)
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,16 @@ def labels_of_latent(
     return labels
 
 
+def correlation_in_groups(
+    prob: Floats, weight: Floats, group: Integers, n_groups: int, *, target: float, n_columns: int
+) -> float:
+    """Return the `latent_correlation` of labels with these probabilities, ``(n_samples, n_classes)``, in any order."""
+    order = np.argsort(group, kind="stable")
+    start, groups = np.searchsorted(group[order], np.arange(n_groups + 1)), np.arange(n_groups)
+    bound = latent_bounds(prob)[order]
+    return latent_correlation(bound, weight[order], start, groups, target=target, n_columns=n_columns)
+
+
 def latent_correlation(
     bound: NDArray[np.float32], weight: Floats, start: Integers, group: Integers, *, target: float, n_columns: int
 ) -> float:

@@ -5,7 +5,13 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
-from caltest.resampling.draws._group_shocks import LARGEST_CORRELATION, Shocks, latent_bounds, latent_correlation
+from caltest.resampling.draws._group_shocks import (
+    LARGEST_CORRELATION,
+    Shocks,
+    correlation_in_groups,
+    latent_bounds,
+    latent_correlation,
+)
 from tests.reference import group_inversion as naive
 
 
@@ -41,6 +47,9 @@ def test_correlation_has_the_covariance_that_was_asked_for(n_classes):
         target *= n_columns / n_classes  # of two classes both have the same covariances
         found = latent_correlation(*arguments, target=target, n_columns=n_columns)
         assert found == pytest.approx(correlation, abs=2e-3)  # the grid has steps of .01
+        shuffled = rng.permutation(12)
+        given = prob[shuffled], weight[shuffled], group[shuffled], 4
+        assert correlation_in_groups(*given, target=target, n_columns=n_columns) == pytest.approx(found, abs=1e-9)
     assert latent_correlation(*arguments, target=0.0, n_columns=n_columns) == 0
     assert latent_correlation(*arguments, target=1e9, n_columns=n_columns) == LARGEST_CORRELATION
 
