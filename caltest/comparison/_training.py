@@ -182,11 +182,13 @@ class TrainingTrack(Result):
             return f"{when} calibration is {decisions[0]} at the {level} level{by} ({shown})."
         found = f"calibration is rejected at the {level} level in {decisions.count('rejected')} of {best.size} runs"
         after = f", after adjustment for {n_tests} statistics" if n_tests > 1 else ""
-        unknown = [i for i, decision in zip(best, decisions, strict=True) if decision == "undecidable"]
-        more = f" These data decide nothing in {len(unknown)} of them: {self._unknown(unknown)}." if unknown else ""
+        unknown = best[[decision == "undecidable" for decision in decisions]]
+        more = (
+            f" These data decide nothing in {unknown.size} of them: {self._unknown(unknown)}." if unknown.size else ""
+        )
         return f"At the best epoch of each run (smallest negative log-likelihood) {found}{after}.{more}"
 
-    def _unknown(self, entries: Sequence[int] | NDArray[np.int64]) -> str:
+    def _unknown(self, entries: NDArray[np.int64]) -> str:
         """Return why these entries decide nothing."""
         smallest = float(self.smallest_possible_pvalue[entries].min())
         if rejects(smallest, self.alpha):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -132,20 +132,16 @@ def plot_reliability(
     validate_choice(style, "style", ("classical", "deviation"))
     curves = named(curve, ReliabilityCurve, "curve", "reliability_curve")
     tests_of = _check_tests(tests, curves)
+    drawing: dict[str, Any] = {"scale": scale, "histogram": histogram}
     if len(curves) > MOST_TOGETHER:
-
-        def draw(name: str, panel: Axes) -> Any:
-            look = {"scale": scale, "histogram": histogram, "tests": tests_of.get(name), "legend": False} | options
-            return plot_reliability(curves[name], panel, style, **look)
-
-        return in_panels(draw, list(curves), ax, caption=_about(list(curves.values())), legend=legend)
+        return _in_panels(plot_reliability, curves, ax, tests_of, legend=legend, style=style, **drawing, **options)
     said = QUESTION if style == "classical" else DIFFERENCE
     if verdict is not None:
         said = first_sentence(verdict)
     elif len(curves) == 1 and tests_of and next(iter(tests_of.values())).rejected.any():
         said = decided_in_cells(next(iter(tests_of.values())).rejected)
-    drawing: dict[str, Any] = {"scale": scale, "histogram": histogram, "legend": legend}
-    return _draw(curves, ax, tests_of, options, words=PROBABILITIES, said=said, square=style == "classical", **drawing)
+    drawing |= {"words": PROBABILITIES, "said": said, "square": style == "classical", "legend": legend}
+    return _draw(curves, ax, tests_of, options, **drawing)
 
 
 @in_one_look
@@ -209,17 +205,27 @@ def plot_uncertainty_diagram(
     tests_of = _check_tests(tests, diagrams)
     drawing: dict[str, Any] = {"scale": scale, "histogram": histogram}
     if len(diagrams) > MOST_TOGETHER:
-
-        def draw(name: str, panel: Axes) -> Any:
-            return plot_uncertainty_diagram(
-                diagrams[name], panel, tests=tests_of.get(name), legend=False, **drawing, **options
-            )
-
-        return in_panels(draw, list(diagrams), ax, caption=_about(list(diagrams.values())), legend=legend)
+        return _in_panels(plot_uncertainty_diagram, diagrams, ax, tests_of, legend=legend, **drawing, **options)
     said = next(iter(diagrams.values())).decision_in_words if len(diagrams) == 1 else QUESTION
-    return _draw(
-        diagrams, ax, tests_of, options, words=_UNCERTAINTIES, said=said, square=True, legend=legend, **drawing
-    )
+    drawing |= {"words": _UNCERTAINTIES, "said": said, "square": True, "legend": legend}
+    return _draw(diagrams, ax, tests_of, options, **drawing)
+
+
+def _in_panels(
+    plot: Callable[..., Any],
+    curves: Mapping[str, CurveInCells],
+    ax: Any,
+    tests_of: Mapping[str, CellTests],
+    *,
+    legend: bool,
+    **look: Any,
+) -> Any:
+    """Draw each of more than four curves into its panel."""
+
+    def draw(name: str, panel: Axes) -> Any:
+        return plot(curves[name], panel, tests=tests_of.get(name), legend=False, **look)
+
+    return in_panels(draw, list(curves), ax, caption=_about(list(curves.values())), legend=legend)
 
 
 def _draw(
