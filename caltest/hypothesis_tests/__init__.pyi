@@ -16,6 +16,8 @@ from ._gce_table import GCETable as GCETable
 from ._gce_table import gce_table as gce_table
 from ._planned_sample import SampleSizePlan as SampleSizePlan
 from ._planned_sample import plan_sample_size as plan_sample_size
+from ._residual_correlation import ResidualCorrelation as ResidualCorrelation
+from ._residual_correlation import residual_correlation as residual_correlation
 from ._subgroups import SubgroupTests as SubgroupTests
 from ._subgroups import subgroup_tests as subgroup_tests
 from ._tolerance import ToleranceResult as ToleranceResult

@@ -153,7 +153,7 @@ def _read(given: dict[str, Any], parameters: set[str]) -> Problem | None:
         half = {name for name, value in probs.items() if getattr(value, "dtype", None) == np.float16}
         probs |= {name: probs[name].astype(np.float64) for name in half}
     _refuse_other_indexes(given, labels, argument, probs if parts else {})
-    if "time" in parameters:
+    if "time" in parameters and ("lead" not in parameters or given.get("lead") is not None):
         _take_time_of_index(given, *labels.values(), *probs.values())
     given.update({name: read_observations(given[name], name) for name in _OBSERVATIONS if given.get(name) is not None})
     if not probs:
@@ -178,8 +178,8 @@ def _read(given: dict[str, Any], parameters: set[str]) -> Problem | None:
 
 
 def _take_time_of_index(given: dict[str, Any], *tables: Any) -> None:
-    """Give the index of a frame or series as ``time``, if it holds dates and only ``lead`` was given."""
-    if given.get("lead") is not None and given.get("time") is None:
+    """Give the index of a frame or series as ``time``, if it holds dates and no other time was given."""
+    if given.get("time") is None:
         given["time"] = next(filter(is_time_index, map(index_of, tables)), None)
 
 

@@ -1,0 +1,401 @@
+"""The test of residual correlation: do outcomes depend on each other if their predictions are close in time?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lenses import Canonical
+from caltest.predictions._sample import Sample, induce
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._times import validate_timing
+from caltest.predictions.inputs._validation import refuse_if, validate_count, validate_given_problem
+from caltest.resampling.draws._labels import Draws, OutcomeDraws
+from caltest.resampling.engine._options import TestOptions, drawing_of
+from caltest.resampling.engine._pvalues import tail_pvalues
+from caltest.results import Note, Result, Verdict
+from caltest.results._decision import Decision, cannot_decide, equate_pvalue, rejects
+from caltest.results._description import Description, Table, counted, join
+from caltest.results._note import PAGE
+from caltest.results._progress import reporting
+
+_USUAL_DRAWS = 999
+_USUAL_LAGS, _TIMES_FOR_A_LAG = 10, 5
+_SHAPES = 3  # what is removed: a shift, a slope and a bend of the predictions
+_SHOWN = 3  # correlations in a sentence
+_SMALLEST_PROB = 1e-12
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ResidualCorrelation(Decision, Result):
+    """Result of `residual_correlation`; unpacks as ``statistic, pvalue``.
+
+    Attributes
+    ----------
+    statistic : float
+        The largest standardised distance of a variance ratio from its mean under independence.
+    pvalue, smallest_possible_pvalue, alpha : float
+        P-value of independence, the smallest possible one, and the level.
+    lag : array of shape (n_lags,)
+        How many times later the second prediction of a pair was made; 0 for pairs of one time.
+    n_pairs : array of shape (n_lags,)
+        Number of pairs.
+    correlation : array of shape (n_lags,)
+        Correlation of their residuals.
+    lower, upper : array of shape (n_lags,)
+        Where the correlation lies in 95 % of data sets whose labels are independent.
+    window : array of shape (n_windows,)
+        Numbers of consecutive times, over which residuals are added.
+    variance_ratio : array of shape (n_windows,)
+        How many times as much these sums vary as with independent labels.
+    largest : int
+        The place of the window whose variance ratio is least compatible with independence.
+    lens : lens
+        What was looked at.
+    lens_name : str
+        The lens in words.
+    n_samples, n_times, n_outcomes, n_resamples : int
+        Numbers of observations, of different times, of outcomes and of draws.
+    n_expected : float
+        Expected number of labels other than the most probable one. With fewer than 5, a test that does not reject
+        decides nothing.
+    notes : tuple of Note
+        Cautions.
+    """
+
+    statistic: float
+    pvalue: float
+    smallest_possible_pvalue: float
+    alpha: float
+    lag: Integers
+    n_pairs: Integers
+    correlation: Floats
+    lower: Floats
+    upper: Floats
+    window: Integers
+    variance_ratio: Floats
+    largest: int
+    lens: LensLike
+    lens_name: str
+    n_samples: int
+    n_times: int
+    n_outcomes: int
+    n_resamples: int
+    n_expected: float
+    notes: tuple[Note, ...] = ()
+
+    _derived: ClassVar[tuple[str, ...]] = ("rejected", "decision", "conclusion", "verdict", "hypothesis")
+    _columns: ClassVar[tuple[str, ...]] = (
+        *("lag", "n_pairs", "correlation", "lower", "upper"),
+        *("window", "variance_ratio"),
+    )
+
+    hypothesis: ClassVar[str] = "Independence"
+    """The null hypothesis in words."""
+
+    @property
+    def conclusion(self) -> str:
+        """The decision in words, with the variance ratio and the correlations at the smallest lags."""
+        p, size = equate_pvalue(self.pvalue), counted(self.n_samples)
+        if self.decision == "undecidable":
+            if rejects(self.smallest_possible_pvalue, self.alpha):
+                few = f"only {self.n_expected:.2g} labels other than the most probable one were to be expected"
+                return f"It cannot be told whether residuals that are close in time are correlated: {few} ({p})."
+            return cannot_decide(self.smallest_possible_pvalue, self.alpha, numbers=p, n_resamples=self.n_resamples)
+        if not self.rejected:
+            found = f"No correlation of residuals that are close in time is found ({p}, {size})."
+            return f"{found} This does not prove that the labels are independent."
+        window, ratio = int(self.window[self.largest]), self.variance_ratio[self.largest]
+        times = "the same time" if window == 1 else f"{window} consecutive times"
+        kind = "correlated" if ratio > 1 else "negatively correlated"
+        shown = [f"{value:.2f} at lag {lag}" for lag, value in zip(self.lag, self.correlation, strict=True)][:_SHOWN]
+        return (
+            f"Residuals that are close in time are {kind} ({p}): {join(shown)}. "
+            f"Their sums over {times} vary {ratio:.2g} times as much as with independent labels."
+        )
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The decision, and what to do."""
+        advice = (
+            "A test of calibration may take these labels as independent, unless they depend on each other otherwise."
+        )
+        if self.rejected and self.variance_ratio[self.largest] > 1:
+            advice = (
+                "Do not take these labels as independent: pass `time` and `lead`, how long after its prediction a "
+                "label is known, to the test of calibration, or `groups` if observations of a group depend on each "
+                "other."
+            )
+        elif self.rejected:
+            advice = "A test of calibration that takes these labels as independent rejects too rarely, not too often."
+        return Verdict(
+            pvalue=self.pvalue,
+            alpha=self.alpha,
+            smallest_possible_pvalue=self.smallest_possible_pvalue,
+            hypothesis=self.hypothesis,
+            proof="that the labels are independent",
+            n_samples=self.n_samples,
+            n_outcomes=self.n_outcomes,
+            n_resamples=self.n_resamples,
+            n_expected=self.n_expected,
+            cautions=self.notes,
+            said=self.conclusion,
+            advised=(advice,),
+        )
+
+    def _describe(self) -> Description:
+        columns = {
+            "lag": "{lag}",
+            "pairs": "{n_pairs:,}",
+            "correlation": "{correlation:.3f}",
+            "independent labels (95 %)": "{lower:.3f} to {upper:.3f}",
+            "variance ratio": "{variance_ratio:.3g}",
+        }
+        values = {name: getattr(self, name).tolist() for name in self._columns}
+        records = [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+        return Description(
+            f"Residual correlation ({self.lens_name}, {counted(self.n_samples)} of {counted(self.n_times, 'time')})",
+            [self.conclusion],
+            tables=[Table.of(records, columns)],
+            remarks=[
+                "Variance ratio at lag k: how many times as much sums over k + 1 consecutive times vary as with "
+                "independent labels. A shift, a slope and a bend of the predictions were removed from the residuals.",
+                f"Null distribution: {counted(self.n_resamples, 'Monte Carlo draw')} of independent labels, "
+                "predictions fixed (valid at every sample size).",
+                f"Valid if no label was used to make the predictions [C101: {PAGE}].",
+            ],
+            notes=self.notes,
+        )
+
+
+@reads_arguments
+def residual_correlation(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    time: Any = None,
+    max_lag: int | None = None,
+    **options: Unpack[TestOptions],
+) -> ResidualCorrelation:
+    r"""Test whether residuals of predictions that are close in time are correlated.
+
+    The residual :math:`e_i` of an observation is the indicator of its label minus the predictions. Its correlation at
+    lag k is
+
+    .. math:: r_k = \frac{\sum_{(i, j) : t_j - t_i = k} e_i \cdot e_j}{\sum_i |e_i|^2} \cdot \frac{n}{n_k}
+
+    with :math:`n_k` pairs, where times are numbered. The variance ratio of q consecutive times is how many times as
+    much sums of their residuals vary as with independent labels (Lo and MacKinlay 1988),
+
+    .. math:: V_q = 1 + 2 \sum_{k < q} \Bigl(1 - \frac kq\Bigr)
+        \frac{\sum_{(i, j) : t_j - t_i = k} e_i \cdot e_j}{\sum_i |e_i|^2}.
+
+    The statistic is the largest distance of :math:`V_q`, for q up to ``max_lag`` + 1, from its mean among simulated
+    labels, in standard deviations (Chow and Denning 1993). If outcomes are known h steps after their predictions,
+    residuals are correlated at lags up to h - 1 with coefficients of about :math:`1 - k / h`, which :math:`V_h` adds
+    with these weights.
+
+    Labels are simulated as independent, predictions fixed. The p-value is therefore valid at every sample size for the
+    hypothesis that labels are independent and the predictions are calibrated. To learn about the first of both, the
+    residuals that a shift, a slope and a bend of the predictions explain are removed, in the data and in every draw.
+
+    Parameters
+    ----------
+    time : array-like of shape (n_samples,), optional
+        When each prediction was made: numbers, dates, datetimes or texts of dates, in any order. A lag counts different
+        times, without regard to gaps. Pairs of the same time have lag 0. By default an index of pandas that holds dates
+        is taken, and otherwise the order of the observations.
+    max_lag : int, optional
+        The largest lag; by default 10, or a fifth of the number of times if that is smaller.
+    lens : lens, optional
+        What to look at; the whole prediction by default.
+    n_resamples : int, optional
+        Number of draws B; 999 by default.
+
+    Returns
+    -------
+    ResidualCorrelation
+        Prints as a report; unpacks as ``statistic, pvalue``.
+
+    Raises
+    ------
+    TypeError
+        If ``lens`` is no lens, ``region`` no function, ``max_lag`` no integer, or ``time`` holds neither numbers nor
+        dates.
+    ValueError
+        If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
+        columns; if ``time`` has another length or a missing value; if there are fewer than two observations, or
+        ``max_lag`` is not smaller than the number of times; if ``n_resamples`` < 1, or ``alpha`` is not strictly
+        between 0 and 1.
+
+    See Also
+    --------
+    calibration_test : With ``time`` and ``lead``, a test of calibration that allows for such correlations.
+
+    Notes
+    -----
+    Calibrated forecasts of the next step have uncorrelated residuals, though labels are not independent given all
+    predictions: a prediction tells what happened before it was made. The level was measured for such forecasts too.
+    A model that is wrong during some periods has correlated residuals, whatever the lead.
+
+    References
+    ----------
+    A. W. Lo and A. C. MacKinlay (1988), Stock market prices do not follow random walks, Review of Financial Studies 1.
+    K. V. Chow and K. C. Denning (1993), A simple multiple variance ratio test, Journal of Econometrics 58.
+
+    Examples
+    --------
+    Forecasts of whether a temperature will be above its mean in three days:
+
+    >>> import numpy as np
+    >>> from scipy.stats import norm
+    >>> from caltest.hypothesis_tests import residual_correlation
+    >>> rng = np.random.default_rng(0)
+    >>> temperature = np.zeros(403)
+    >>> for day in range(1, 403):
+    ...     temperature[day] = 0.8 * temperature[day - 1] + 0.6 * rng.normal()
+    >>> y_prob = norm.cdf(0.8**3 * temperature[:400], scale=(1 - 0.8**6) ** 0.5)
+    >>> result = residual_correlation(temperature[3:] > 0, y_prob, rng=0)
+    >>> result.pvalue, result.correlation[:4].round(2).tolist()
+    (0.001, [0.46, 0.26, 0.02, 0.07])
+    """
+    prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
+    timing = validate_timing(np.arange(len(prob)) if time is None else time, None, len(prob))
+    look = Canonical() if options["lens"] is None else options["lens"]
+    sample = induce(prob, outcome, lens=look, region=options["region"])
+    refuse_if(sample.n_samples < 2, f"a correlation needs two observations or more, got {sample.n_samples}.")
+    assert timing is not None
+    pairs = Pairs.of(timing.step[sample.row], max_lag)
+    drawing = drawing_of(options, sample, usual=_USUAL_DRAWS)
+    n_resamples = drawing["n_resamples"].n_resamples
+    with reporting(options["progress"], "simulating labels") as report:
+        draws = OutcomeDraws.of(n_resamples, drawing["rng"])
+        null = draws.map(lambda part: _drawn(sample, pairs, part), drawing["workers"], report)
+    products = np.column_stack([lag_products(sample, pairs, sample.outcome[None]), null])
+    ratios = 1 + 2 * pairs.weights @ products
+    distance = np.abs(standardised(ratios))
+    statistics = distance.max(axis=0)
+    scale = sample.n_samples / np.maximum(pairs.number, 1)
+    lower, upper = np.quantile(products[:, 1:], [0.025, 0.975], axis=1) * scale
+    return ResidualCorrelation(
+        statistic=float(statistics[0]),
+        pvalue=float(tail_pvalues(statistics)[0]),
+        smallest_possible_pvalue=1 / (n_resamples + 1),
+        alpha=options["alpha"],
+        lag=pairs.lag,
+        n_pairs=pairs.number,
+        correlation=products[:, 0] * scale,
+        lower=lower,
+        upper=upper,
+        window=pairs.window,
+        variance_ratio=ratios[:, 0],
+        largest=int(distance[:, 0].argmax()),
+        lens=look,
+        lens_name=lens_name(look, options["classes"]),
+        n_samples=sample.n_samples,
+        n_times=len(pairs.first),
+        n_outcomes=sample.n_outcomes,
+        n_resamples=n_resamples,
+        n_expected=float((1 - sample.expected.max(axis=1)).sum()),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of observations that are close in time.
+
+    Attributes
+    ----------
+    order : array of shape (n_samples,)
+        Observations in the order of time.
+    first : array of shape (n_times,)
+        The place of the first one of each time.
+    lag, number : array of shape (n_lags,)
+        Lags, and numbers of their pairs.
+    """
+
+    order: Integers
+    first: Integers
+    lag: Integers
+    number: Integers
+
+    @classmethod
+    def of(cls, step: Integers, max_lag: int | None) -> Pairs:
+        """Return the pairs of observations with these times."""
+        order = np.argsort(step, kind="stable")
+        _, first, count = np.unique(step[order], return_index=True, return_counts=True)
+        largest = min(_USUAL_LAGS, max(len(first) // _TIMES_FOR_A_LAG, 1)) if max_lag is None else max_lag
+        if max_lag is not None and validate_count(max_lag, "max_lag") >= len(first):
+            refuse(f"`max_lag` must be smaller than the number of times, {len(first):,}, got {max_lag}.")
+        lag = np.arange(int(count.max() == 1), min(largest, len(first) - 1) + 1)
+        number = [
+            int((count[: len(count) - k] * count[k:]).sum()) if k else int((count * (count - 1)).sum()) // 2
+            for k in lag
+        ]
+        return cls(order, first, lag, np.array(number, dtype=np.int64))
+
+    @property
+    def window(self) -> Integers:
+        """Numbers of consecutive times, ``(n_windows,)``."""
+        return self.lag + 1
+
+    @property
+    def weights(self) -> Floats:
+        """What the products of each lag count in each window, ``(n_windows, n_lags)``."""
+        return np.maximum(1 - self.lag / self.window[:, None], 0.0)
+
+
+def lag_products(sample: Sample, pairs: Pairs, outcomes: NDArray[Any]) -> Floats:
+    """Return sums of products of residuals beside that of their squares, ``(n_lags, n_replicates)``.
+
+    ``outcomes`` are ``(n_replicates, n_samples)``. A shift, a slope and a bend of the predictions are removed.
+    """
+    products, squares = np.zeros((len(pairs.lag), len(outcomes))), np.zeros(len(outcomes))
+    for k in range(1 if sample.n_outcomes == 2 else 0, sample.n_outcomes):  # the other one of two has the same products
+        curves, dual = sample.once(_curves, k)
+        residual = (outcomes == k) - sample.null_prob[:, k]
+        residual -= (residual @ dual) @ curves
+        residual = residual[:, pairs.order]
+        square = np.einsum("ri,ri->r", residual, residual)
+        total = residual if len(pairs.first) == sample.n_samples else np.add.reduceat(residual, pairs.first, axis=1)
+        for place, lag in enumerate(pairs.lag):
+            later = np.einsum("ri,ri->r", total[:, : total.shape[1] - lag], total[:, lag:])
+            products[place] += later if lag else (later - square) / 2
+        squares += square
+    return products / np.where(squares > 0, squares, 1.0)
+
+
+def _curves(sample: Sample, k: int) -> tuple[Floats, Floats]:
+    """Return how a shift, a slope and a bend change the probability of outcome k, and by what each is estimated.
+
+    On the logit scale they are powers of the logit. Residuals times the second array, ``(n_samples, 3)``, are the
+    coefficients of the first one, ``(3, n_samples)``.
+    """
+    prob = np.clip(sample.null_prob[:, k], _SMALLEST_PROB, 1 - _SMALLEST_PROB)
+    shape = np.log(prob / (1 - prob)) ** np.arange(_SHAPES)[:, None]
+    curves = shape * (prob * (1 - prob))
+    return curves, shape.T @ np.linalg.pinv(curves @ shape.T, hermitian=True)
+
+
+def _drawn(sample: Sample, pairs: Pairs, draws: Draws) -> Floats:
+    """Return the products of simulated labels, ``(n_lags, n_resamples)``."""
+    blocks = draws.blocks_of(8 * sample.n_samples)
+    return np.concatenate(
+        [lag_products(sample, pairs, outcomes) for part in blocks for _, outcomes in part.blocks(sample)], axis=1
+    )
+
+
+def standardised(values: Floats) -> Floats:
+    """Return values ``(n, n_data_sets)`` minus their means, in standard deviations; 0 where all are equal."""
+    centred = values - values.mean(axis=1, keepdims=True)
+    spread = centred.std(axis=1, keepdims=True)
+    return np.where(
+        spread > 1e-9 * np.abs(values).max(axis=1, keepdims=True), centred / np.maximum(spread, 1e-300), 0.0
+    )
