@@ -126,7 +126,7 @@ SCALE_WEIGHTS: dict[str, Callable[[Floats], Floats]] = {
 """Weights by name: of frequent and rare events, of the middle and the ends of the scale."""
 
 
-def validate_scale_weight(weight: Any, name: str = "weight") -> None:
+def validate_scale_weight(weight: Any, name: str = "scale_weight") -> None:
     """Refuse what is neither None, nor a name in `SCALE_WEIGHTS`, nor a function that can be hashed."""
     if isinstance(weight, str):
         validate_choice(weight, name, tuple(SCALE_WEIGHTS))

@@ -118,12 +118,12 @@ def apply_distance(distance: Distance, predicted: Floats, observed: Floats) -> F
 def apply_scale_weight(weight: ScaleWeight, prob: Floats) -> Floats:
     """Call a weight on the probability scale of probabilities of any shape, and check what it returns."""
     function = SCALE_WEIGHTS[weight] if isinstance(weight, str) else weight
-    values = np.asarray(call("weight", function, prob), dtype=np.float64)
-    must = f"`weight` must return one number or an array of the shape {prob.shape} of its argument"
+    values = np.asarray(call("scale_weight", function, prob), dtype=np.float64)
+    must = f"`scale_weight` must return one number or an array of the shape {prob.shape} of its argument"
     require(values.shape in {prob.shape, ()}, must, values.shape)
     wrong = values[~((values >= 0) & (values < np.inf))]
-    refuse_if(wrong.size > 0, f"`weight` must return finite numbers >= 0, got {wrong[:1]}.")
-    refuse_if(not values.any(), "`weight` must be positive for some prediction, got 0 for all of them.")
+    refuse_if(wrong.size > 0, f"`scale_weight` must return finite numbers >= 0, got {wrong[:1]}.")
+    refuse_if(not values.any(), "`scale_weight` must be positive for some prediction, got 0 for all of them.")
     return np.broadcast_to(values, prob.shape)
 
 

@@ -124,7 +124,7 @@ class ECE(Binned):
         Cells of the induced simplex; `VarianceTree()` with 2 ** round(0.3 log2 n) cells by default.
     distance : callable
         A function ``d(predicted, observed)`` of arrays ``(..., n_outcomes)``; total variation by default.
-    weight : callable or {"p", "1-p", "p(1-p)", "(1-2p)^2"}, optional
+    scale_weight : callable or {"p", "1-p", "p(1-p)", "(1-2p)^2"}, optional
         Where on the probability scale errors matter, for two outcomes: a function w of probabilities, or one of these
         by name. Cell i then counts :math:`\hat p^{(i)} w(\bar g_i)`, at its average prediction, divided by the sum
         over the cells, so that the error keeps its unit, and a constant changes nothing (Nixon et al. 2019, appendix
@@ -133,10 +133,11 @@ class ECE(Binned):
     Raises
     ------
     TypeError
-        If ``partition`` is neither a partition nor a function, or ``distance`` or ``weight`` is not a function; if one
-        cannot be hashed.
+        If ``partition`` is neither a partition nor a function, or ``distance`` or ``scale_weight`` is no function; if
+        one cannot be hashed.
     ValueError
-        If ``weight`` is another text; when it is evaluated, if it is negative, infinite or 0 for all predictions.
+        If ``scale_weight`` is another text; when it is evaluated, if it is negative, infinite or 0 for all
+        predictions.
 
     See Also
     --------
@@ -164,30 +165,30 @@ class ECE(Binned):
 
     Where errors of rare events matter most:
 
-    >>> rare = caltest.ECE(caltest.EqualWidth(2), weight="1-p")
+    >>> rare = caltest.ECE(caltest.EqualWidth(2), scale_weight="1-p")
     >>> round(caltest.calibration_error([0, 1, 1, 1], [0.25, 0.25, 0.75, 0.75], statistic=rare), 6)
     0.25
     """
 
     words = "average error in cells"
 
-    weight: ScaleWeight | None = parameter(None, validate_scale_weight)
+    scale_weight: ScaleWeight | None = parameter(None, validate_scale_weight)
 
     @property
     def n_outcomes(self) -> int | None:
         """Number of outcomes that it is defined for: 2 with a weight on the scale of one probability."""
-        return super().n_outcomes if self.weight is None else 2
+        return super().n_outcomes if self.scale_weight is None else 2
 
     @property
     def target(self) -> Distance | None:
         """The distance that is averaged; None if it is weighted."""
-        return self.distance if self.weight is None else None
+        return self.distance if self.scale_weight is None else None
 
     def reduce(self, sums: CellSums) -> Floats:
         """Return the average distance, weighted by the shares of the cells."""
         if self.distance is total_variation:  # the same without dividing counts, which is several times faster
             gap, count = np.abs(sums.observed_count - sums.predicted_sum), sums.count
-            if self.weight is not None:
+            if self.scale_weight is not None:
                 weight = self._weights(sums)
                 gap, count = gap * weight[..., None], count * weight
             return gap.reshape(*gap.shape[:-2], -1).sum(axis=-1) / (2 * count.sum(axis=-1))
@@ -205,16 +206,16 @@ class ECE(Binned):
 
     def _shares(self, sums: CellSums) -> Floats:
         """Return what each cell counts in the average, ``(..., n_cells)``."""
-        if self.weight is None:
+        if self.scale_weight is None:
             return sums.share
         count = sums.count * self._weights(sums)
         return count / count.sum(axis=-1, keepdims=True)
 
     def _weights(self, sums: CellSums) -> Floats:
         """Return the weight at the average prediction of each cell, ``(..., n_cells)``."""
-        assert self.weight is not None
+        assert self.scale_weight is not None
         event = np.clip(sums.predicted[..., 1], 0.0, 1.0)  # sums of predictions round
-        return apply_scale_weight(self.weight, event)
+        return apply_scale_weight(self.scale_weight, event)
 
 
 def _bound_of_multiple(bound: Callable[[float], float], factor: float, x: float) -> float:

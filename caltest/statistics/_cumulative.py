@@ -43,7 +43,7 @@ _BLOCK_VALUES = 2**15  # converted at a time, which stay in the cache
 class Cumulative(Statistic):
     """Base class of statistics of the path of the event: the cumulative residual in the order of its probability."""
 
-    weight: ScaleWeight | None = parameter(None, validate_scale_weight)
+    scale_weight: ScaleWeight | None = parameter(None, validate_scale_weight)
 
     n_outcomes = 2
     measures_scatter = True
@@ -77,11 +77,13 @@ class Cumulative(Statistic):
 
     def evaluate_sums(self, sums: KeptSums) -> Floats | None:
         """Return the error of the path at the ends of narrow cells, which is at most that of all observations."""
-        return None if sums.extremes is None or self.weight is not None else self.read(*sums.extremes) / sums.n_samples
+        if sums.extremes is None or self.scale_weight is not None:
+            return None
+        return self.read(*sums.extremes) / sums.n_samples
 
     def bounds_of_sums(self, sums: KeptSums) -> tuple[float, float] | None:
         """Return the error at the ends of narrow cells, and with what may happen within them."""
-        if sums.extremes is None or sums.widest_extremes is None or self.weight is not None:
+        if sums.extremes is None or sums.widest_extremes is None or self.scale_weight is not None:
             return None
         low, high = (self.read(*some) / sums.n_samples for some in (sums.extremes, sums.widest_extremes))
         return float(low[0]), float(high[0])
@@ -94,7 +96,7 @@ class Cumulative(Statistic):
 
     def _on_scale(self, sample: Sample) -> Sample:
         """Return the sample whose observations count by their predictions too: itself without a weight."""
-        return sample if self.weight is None else sample.once(_weighted_on_scale, self.weight)
+        return sample if self.scale_weight is None else sample.once(_weighted_on_scale, self.scale_weight)
 
 
 def _weighted_on_scale(sample: Sample, weight: ScaleWeight) -> Sample:
@@ -120,7 +122,7 @@ class KS(Cumulative):
 
     Parameters
     ----------
-    weight : callable or {"p", "1-p", "p(1-p)", "(1-2p)^2"}, optional
+    scale_weight : callable or {"p", "1-p", "p(1-p)", "(1-2p)^2"}, optional
         Where on the probability scale errors matter: a function w of probabilities, or one of these by name. The
         residual of an observation then counts :math:`w(p_i)`, and :math:`\sum_i w(p_i)` replaces n, as sample weights
         do; a constant changes nothing (Nixon et al. 2019, appendix D.2; see `ECE`). States of streams refuse it.
@@ -128,9 +130,10 @@ class KS(Cumulative):
     Raises
     ------
     TypeError
-        If ``weight`` is not a function, or cannot be hashed.
+        If ``scale_weight`` is not a function, or cannot be hashed.
     ValueError
-        If ``weight`` is another text; when it is evaluated, if it is negative, infinite or 0 for all predictions.
+        If ``scale_weight`` is another text; when it is evaluated, if it is negative, infinite or 0 for all
+        predictions.
 
     See Also
     --------
@@ -150,7 +153,7 @@ class KS(Cumulative):
     >>> y_true, y_prob = [0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75]
     >>> caltest.calibration_error(y_true, y_prob, statistic=caltest.KS())
     0.125
-    >>> caltest.calibration_error(y_true, y_prob, statistic=caltest.KS(weight="1-p"))
+    >>> caltest.calibration_error(y_true, y_prob, statistic=caltest.KS(scale_weight="1-p"))
     0.1875
     """
 
@@ -181,15 +184,16 @@ class Kuiper(Cumulative):
 
     Parameters
     ----------
-    weight : callable or {"p", "1-p", "p(1-p)", "(1-2p)^2"}, optional
+    scale_weight : callable or {"p", "1-p", "p(1-p)", "(1-2p)^2"}, optional
         Where on the probability scale errors matter, as in `KS`.
 
     Raises
     ------
     TypeError
-        If ``weight`` is not a function, or cannot be hashed.
+        If ``scale_weight`` is not a function, or cannot be hashed.
     ValueError
-        If ``weight`` is another text; when it is evaluated, if it is negative, infinite or 0 for all predictions.
+        If ``scale_weight`` is another text; when it is evaluated, if it is negative, infinite or 0 for all
+        predictions.
 
     See Also
     --------

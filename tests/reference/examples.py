@@ -221,14 +221,14 @@ NO_TWIN = (*NOT_OF_TWO, caltest.EqualSpread)
 """Partitions whose inner edges the twin of `ConvexECE` does not know."""
 
 STATISTICS: dict[type, Callable[..., list[Any]]] = {
-    caltest.ECE: lambda: [*binned(caltest.ECE), caltest.ECE(caltest.EqualWidth(5), weight="p(1-p)")],
+    caltest.ECE: lambda: [*binned(caltest.ECE), caltest.ECE(caltest.EqualWidth(5), scale_weight="p(1-p)")],
     caltest.MCE: lambda: binned(caltest.MCE),
     caltest.TemperatureScore: lambda: [caltest.TemperatureScore()],
     caltest.statistics.OverConfidence: lambda: [caltest.statistics.OverConfidence()],
     caltest.statistics.UnderConfidence: lambda: [caltest.statistics.UnderConfidence()],
     caltest.statistics.ConfidenceECE: lambda: [caltest.statistics.ConfidenceECE(), caltest.statistics.ConfidenceECE(3)],
     caltest.statistics.MatrixScore: lambda: [caltest.statistics.MatrixScore()],
-    caltest.KS: lambda: [caltest.KS(), caltest.KS(weight="(1-2p)^2")],
+    caltest.KS: lambda: [caltest.KS(), caltest.KS(scale_weight="(1-2p)^2")],
     caltest.statistics.Kuiper: lambda: [caltest.statistics.Kuiper()],
     caltest.statistics.ClasswiseKS: lambda: [caltest.statistics.ClasswiseKS()],
     caltest.statistics.Classwise: lambda: [

@@ -468,7 +468,7 @@ def cell_errors(statistic, prob, outcome, weight=None, expected=None):
 
 def ece(statistic, prob, outcome, weight=None, expected=None):
     """Average over cells of the distance between mean prediction and frequencies, weighted at the mean prediction."""
-    if statistic.weight is None:
+    if statistic.scale_weight is None:
         return sum(share * error for share, error in cell_errors(statistic, prob, outcome, weight, expected))
     require_two_outcomes(prob)
     total, counted = 0.0, 0.0
@@ -492,7 +492,7 @@ SCALE_WEIGHTS = {
 
 def scale_weight(statistic, p):
     """The weight at a probability; a sum of probabilities that rounds to more than 1 counts as 1."""
-    return SCALE_WEIGHTS[statistic.weight](min(max(float(p), 0.0), 1.0))
+    return SCALE_WEIGHTS[statistic.scale_weight](min(max(float(p), 0.0), 1.0))
 
 
 def mce(statistic, prob, outcome, weight=None, expected=None):
@@ -591,7 +591,7 @@ def class_excursion(prob, outcome, k, weight, expected):
 
 def on_scale(statistic, prob, weight):
     """The weights of rows times those of their predictions."""
-    if statistic.weight is None:
+    if statistic.scale_weight is None:
         return weight
     ones = [1.0] * len(prob) if weight is None else weight
     return [float(w) * scale_weight(statistic, p[1]) for w, p in zip(ones, prob, strict=True)]

@@ -35,9 +35,9 @@ def path(labels, event, weight):
 def test_errors_are_those_of_loops(name, weight):
     labels, event = problem()
     values = path(labels, event, weight)
-    found = caltest.calibration_error(labels, event, statistic=KS(weight=name))
+    found = caltest.calibration_error(labels, event, statistic=KS(scale_weight=name))
     assert found == pytest.approx(max(map(abs, values)), rel=1e-12)
-    found = caltest.calibration_error(labels, event, statistic=Kuiper(weight=weight))
+    found = caltest.calibration_error(labels, event, statistic=Kuiper(scale_weight=weight))
     assert found == pytest.approx(max(values) - min(values), rel=1e-12)
     by_rows = caltest.calibration_error(labels, event, statistic=KS(), sample_weight=weight(event))
     assert found != by_rows == pytest.approx(max(map(abs, values)), rel=1e-12)
@@ -59,7 +59,7 @@ def test_a_constant_changes_nothing():
 
 def test_the_null_distribution_is_that_of_drawn_labels():
     labels, event = problem()
-    rng, statistic = np.random.default_rng(3), KS(weight="p(1-p)")
+    rng, statistic = np.random.default_rng(3), KS(scale_weight="p(1-p)")
     result = caltest.calibration_test(labels, event, statistic=statistic, n_resamples=999, rng=0)
     drawn = np.array([max(map(abs, path(rng.random(120) < event, event, lambda p: p * (1 - p)))) for _ in range(100)])
     error = drawn.std() * np.sqrt(1 / 100 + 1 / 999)
@@ -77,7 +77,7 @@ def test_the_limit_is_that_of_the_weighted_path():
     rng = np.random.default_rng(5)
     sample = make_sample(np.zeros(1000, dtype=int), rng.beta(0.6, 1.5, 1000))
     drawn = (rng.random((2000, 1000)) < sample.event).astype(np.uint8)
-    for statistic in (KS(weight="p(1-p)"), Kuiper(weight="1-p")):
+    for statistic in (KS(scale_weight="p(1-p)"), Kuiper(scale_weight="1-p")):
         limit = statistic.asymptotic_distribution(sample).quantile(0.95)
         above = (statistic.evaluate(sample, drawn) >= limit).mean()
         assert abs(above - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 2000)
@@ -86,5 +86,5 @@ def test_the_limit_is_that_of_the_weighted_path():
 def test_states_of_streams_refuse_it():
     labels, event = problem()
     state = caltest.streaming.CalibrationState(2).update(labels, event)
-    check_refused(state.error, ValueError, "KS", KS(weight="p"))
-    check_refused(KS, ValueError, "`weight` must be one of", weight="odds")
+    check_refused(state.error, ValueError, "KS", KS(scale_weight="p"))
+    check_refused(KS, ValueError, "`scale_weight` must be one of", scale_weight="odds")

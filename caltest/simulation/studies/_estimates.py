@@ -144,8 +144,8 @@ def is_common(statistic: Statistic, n_outcomes: int) -> bool:
     if n_outcomes != 2:
         return False
     if isinstance(statistic, Cumulative):
-        return type(statistic).evaluate is Cumulative.evaluate and statistic.weight is None
-    binned = (type(statistic) is ECE and statistic.distance is total_variation and statistic.weight is None) or (
+        return type(statistic).evaluate is Cumulative.evaluate and statistic.scale_weight is None
+    binned = (type(statistic) is ECE and statistic.distance is total_variation and statistic.scale_weight is None) or (
         type(statistic) is SquaredL2 and statistic.estimator != "kumar"
     )
     return binned and type(statistic.partition) in _PARTITIONS
