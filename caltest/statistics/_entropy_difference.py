@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
-from caltest.predictions.cells._cells import CellSums, cells_of
+from caltest.predictions.cells._cells import Cells, CellSums, cells_of
 from caltest.statistics._base import Statistic, in_batches
 from caltest.statistics._entropy import entropy_of
 
@@ -63,14 +63,15 @@ class EntropyDifference(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         cells = cells_of(sample, predicted_class)
-        entropies = sample.of_predictions(_entropies)
-        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+        entropies = sample.of_predictions(_Entropies.of)
+        few_labels = cells.n_cells * sample.n_outcomes <= sample.n_samples
+        of_labels = _by_counting if few_labels else _by_sorting
 
         def differences(some: NDArray[Any]) -> Floats:
-            found = entropy_of(CellSums.of(sample, cells, some).observed)
-            return sum(map(_distances, entropies, found.T), start=np.zeros(len(some))) / cells.count.sum()
+            return entropies.distances(of_labels(sample, cells, some)).sum(axis=1) / cells.count.sum()
 
-        size = max(1, _BLOCK_COUNTS // (cells.n_cells * sample.n_outcomes))
+        size = max(1, _BLOCK_COUNTS // (cells.n_cells * sample.n_outcomes if few_labels else sample.n_samples))
+        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         return in_batches(differences, flat, size).reshape(outcomes.shape[:-1])
 
 
@@ -79,20 +80,70 @@ def predicted_class(prob: Floats) -> Integers:
     return prob.argmax(axis=1)
 
 
-def _entropies(sample: Sample) -> list[tuple[Floats, Floats]]:
-    """Return, for each cell, sorted entropies ``(n,)`` and sums of weights and weighted entropies ``(2, n + 1)``."""
-    cells = cells_of(sample, predicted_class)
-    found = []
-    for values, weight in zip(cells.split(entropy_of(sample.given)), cells.split(sample.weight_or_ones), strict=True):
-        order = np.argsort(values, kind="stable")
-        terms = np.stack([weight, weight * values])[:, order]
-        found.append((values[order], np.concatenate([np.zeros((2, 1)), np.cumsum(terms, axis=1)], axis=1)))
-    return found
+def _by_counting(sample: Sample, cells: Cells, outcomes: NDArray[Any]) -> Floats:
+    """Return the entropies of the labels of cells, ``(n_replicates, n_cells)``."""
+    return entropy_of(CellSums.of(sample, cells, outcomes).observed)
 
 
-def _distances(entropies: tuple[Floats, Floats], at: Floats) -> Floats:
-    """Return the weighted sum of the distances of sorted entropies from each value, ``(n_replicates,)``."""
-    ordered, sums = entropies
-    below = sums[:, np.searchsorted(ordered, at)]
-    weight, total = 2 * below - sums[:, -1:]
-    return np.maximum(at * weight - total, 0.0)
+def _by_sorting(sample: Sample, cells: Cells, outcomes: NDArray[Any]) -> Floats:
+    """Return the same where most of the labels of a cell do not occur."""
+    from scipy.special import xlogy
+
+    n_replicates, n_samples = outcomes.shape
+    label = (cells.index * sample.n_outcomes + outcomes.astype(np.int64)).ravel()
+    label += np.repeat(np.arange(n_replicates) * (cells.n_cells * sample.n_outcomes), n_samples)
+    if sample.weight is None:
+        label.sort()
+        first = np.flatnonzero(np.append(True, label[1:] > label[:-1]))
+        size = np.diff(first, append=len(label)).astype(np.float64)
+    else:
+        order = np.argsort(label, kind="stable")
+        label = label[order]
+        first = np.flatnonzero(np.append(True, label[1:] > label[:-1]))
+        size = np.add.reduceat(sample.weight[order % n_samples], first)
+    whole = n_replicates * cells.n_cells
+    sums = np.bincount(label[first] // sample.n_outcomes, xlogy(size, size), whole).reshape(-1, cells.n_cells)
+    return np.maximum(np.log(cells.count) - sums / cells.count, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Entropies:
+    """The entropies of predictions, sorted within cells that are laid one after the other.
+
+    Attributes
+    ----------
+    place : array of shape (n_samples,)
+        Entropies, to which those of a cell add its number times ``width``; increasing.
+    sums : array of shape (2, n_samples + 1)
+        Cumulative weights and weighted entropies.
+    start : array of shape (n_cells + 1,)
+        Position of the first entropy of each cell.
+    width : float
+        More than the largest entropy.
+    """
+
+    place: Floats
+    sums: Floats
+    start: Integers
+    width: float
+
+    @classmethod
+    def of(cls, sample: Sample) -> _Entropies:
+        """Return the entropies of the predictions of a sample."""
+        cells, value, weight = cells_of(sample, predicted_class), entropy_of(sample.given), sample.weight_or_ones
+        width = np.log(sample.n_outcomes) + 1
+        order = np.lexsort((value, cells.index))
+        terms = np.stack([weight, weight * value])[:, order]
+        sums = np.concatenate([np.zeros((2, 1)), np.cumsum(terms, axis=1)], axis=1)
+        start = np.searchsorted(cells.index[order], np.arange(cells.n_cells + 1))
+        return cls(value[order] + width * cells.index[order], sums, start, width)
+
+    def distances(self, at: Floats) -> Floats:
+        """Return the weighted sums of the distances of the entropies of cells from values ``(n_replicates, n_cells)``.
+
+        A value is compared with entropies that have lost digits, which matters only to those that are as good as equal.
+        """
+        first, last = self.sums[:, self.start[:-1]], self.sums[:, self.start[1:]]
+        below = self.sums[:, np.searchsorted(self.place, at + self.width * np.arange(at.shape[1]))]
+        weight, total = 2 * below - (first + last)[:, None]
+        return np.maximum(at * weight - total, 0.0)

@@ -155,9 +155,8 @@ def test_studies_evaluate_it_by_itself():
 
 def test_refusals():
     labels, event = problem(20)
-    check_refused(
-        ECE, ValueError, "`scale_weight` must be one of 'p', '1-p', 'p(1-p)', '(1-2p)^2', got 'q'", weight="q"
-    )
+    allowed = "'p', '1-p', 'p(1-p)', '(1-2p)^2'"
+    check_refused(ECE, ValueError, f"`scale_weight` must be one of {allowed}, got 'q'", scale_weight="q")
     check_refused(ECE, TypeError, "`scale_weight` must be a function of probabilities", scale_weight=3)
     for function, message in (
         (lambda p: p - 1, "`scale_weight` must return finite numbers >= 0, got"),

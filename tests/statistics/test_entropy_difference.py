@@ -5,6 +5,7 @@ import pytest
 
 import caltest
 from caltest.statistics import EntropyDifference
+from tests.reference import naive
 from tests.reference.cases import check_refused
 from tests.statistics.problems import calibrated, error
 
@@ -40,6 +41,19 @@ def test_permuted_labels_are_not_detected():
     y_true, y_prob = calibrated(300, 3)
     turned = (y_true + 1) % 3
     assert error(turned, y_prob, EntropyDifference()) == pytest.approx(error(y_true, y_prob, EntropyDifference()))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_classes_equal_the_loop(weighted):
+    """Counts of labels are not tabulated where most labels of a predicted class do not occur."""
+    y_true, y_prob = calibrated(60, 12)
+    assert len(set(y_prob.argmax(axis=1).tolist())) * 12 > 60
+    weight = np.arange(60) % 4 + 0.5 if weighted else None
+    drawn = np.random.default_rng(0).permuted(np.tile(y_true, (5, 1)), axis=1)
+    sample = caltest.predictions.Sample(y_prob, y_true, y_prob, row=np.arange(60), weight=weight)
+    found = EntropyDifference().evaluate(sample, drawn)
+    expected = [naive.entropy_difference(None, y_prob.tolist(), one.tolist(), weight) for one in drawn]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_groups_are_refused():
