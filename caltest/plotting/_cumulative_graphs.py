@@ -98,7 +98,8 @@ def plot_cumulative_graphs(
     for row, model in zip(rows, models, strict=True):
         _draw_model(model, row, style, options)
         name = fill(model.name, _WIDEST) + "\n" if model.name else ""
-        title = f"{name}{decided(model.pvalue, model.alpha)} KS error {model.statistic:.3g}"
+        said = decided(model.pvalue, model.alpha, n_expected=model.n_expected)
+        title = f"{name}{said} KS error {model.statistic:.3g}"
         row[0].set_title(literal(title), loc="left", fontsize=TEXT)
     if legend and axes is None:
         add_legend(rows, new=True, ncols=4, caption=caption)
@@ -139,5 +140,6 @@ def _draw_model(model: CumulativeGraph, row: NDArray[Any], style: str, options: 
             ax.plot(x[model.worst], observed[model.worst], marker="o", markersize=5, color=color, zorder=5)
         ax.annotate(f"({letter})", **_LETTER)
         ax.set_xlabel(xlabel)
-        ax.set_ylabel(f"{what}\nobserved - predicted" if deviation else what)
-        ax.margins(x=0.02, y=0.12)
+        if letter in "ac":  # that of (b) is the same as in (a), and that of (d) as in (c)
+            ax.set_ylabel(f"{what}\nobserved - predicted" if deviation else what)
+        ax.margins(x=0.02, y=0.2)  # room for the letter

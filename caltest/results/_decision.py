@@ -75,15 +75,17 @@ def decide(pvalue: float, alpha: float, smallest: float = 0.0, n_expected: float
     return "not rejected" if rejects(smallest, alpha) and n_expected >= FEWEST_EXPECTED else "undecidable"
 
 
-def decided(pvalue: float, alpha: float, *, bound: bool = False) -> str:
+def decided(pvalue: float, alpha: float, *, bound: bool = False, n_expected: float = math.inf) -> str:
     """Return the decision of a test of calibration in a sentence, with the p-value or an upper bound of it.
+
+    ``n_expected`` is as in `decide`.
 
     Examples
     --------
     >>> decided(0.012, 0.05), decided(0.3, 0.05)
     ('Calibration is rejected (p = 0.012).', 'Calibration is not rejected (p = 0.3).')
     """
-    return f"Calibration is {decide(pvalue, alpha)} ({equate_pvalue(pvalue, bound=bound)})."
+    return f"Calibration is {decide(pvalue, alpha, n_expected=n_expected)} ({equate_pvalue(pvalue, bound=bound)})."
 
 
 def cannot_decide(

@@ -47,10 +47,19 @@ def test_labels(graphs):
     assert [ax.get_xlabel().replace("\n", " ") for ax in axes[0]] == [
         *("share of observations", "cumulative prediction", "share of observations", "predicted probability"),
     ]
-    assert axes[0][0].get_ylabel().replace("\n", " ") == "cumulative share of events"
+    assert [ax.get_ylabel().replace("\n", " ") for ax in axes[1]] == [
+        *("cumulative share of events", "", "frequency of the event", ""),
+    ]
     assert [text.get_text() for ax in axes[1] for text in ax.texts] == ["(a)", "(b)", "(c)", "(d)"]
     assert axes[0][0].get_title("left") == "before\nCalibration is rejected (p = 0.01). KS error 0.0389"
     assert graphs.plot(Figure().subplots(2, 4), legend=False)[0][0].get_legend() is None
+
+
+def test_a_path_of_few_expected_events_decides_nothing():
+    prob = np.linspace(0.01, 0.02, 50)
+    found = ct.cumulative_graphs(np.arange(50) < 1, prob, n_resamples=39, rng=0)
+    axes = found.plot(Figure(layout="constrained").subplots(1, 4))
+    assert axes[0].get_title("left").startswith("Calibration is undecidable (p = ")
 
 
 def test_one_model_and_options(graphs):
