@@ -98,6 +98,10 @@ def test_rows_that_are_measured_again_are_listed():
     lines = [(old, new) for old, new in zip(text.splitlines(), found.splitlines(), strict=True) if old != new]
     assert f"{again['test'].iloc[0]} in 1" in facts[certificate.AGAIN]
     assert [new.split(",")[-2] for _, new in lines[1:]] == ["7", "7"]
+    first = again.assign(test="a test that is new")
+    more = certificate.updated(text, first, "rows at f08f8f2").splitlines()
+    assert more[1 : len(text.splitlines())] == text.splitlines()[1:]
+    assert [line.split(",")[3] for line in more[len(text.splitlines()) :]] == ["a test that is new"] * 2
 
 
 def test_limits_are_shared_by_the_valid_tests():
