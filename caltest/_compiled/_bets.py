@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from caltest._compiled._jit import kernel
+from caltest._compiled._jit import inner, kernel
 
 N_FIXED, N_ADAPTIVE, N_SUMS = 16, 2, 8
 """Fixed bets; adaptive bets and what is kept of each: its wealth and seven sums."""
@@ -131,3 +131,215 @@ def place_bets(event, rest, happened, shares, ratio, threshold, tally, fixed, ad
             break
     tally[COUNT], tally[CASH], tally[UNITS] = count, cash, units
     return used
+
+
+N_SCALES = 3
+"""Accounts of a bet on outcomes that are known later, of which each bets another part of what the bet would."""
+
+KEPT, LOW, HIGH = 0, 8, 9
+"""Places of what is learned from the outcomes of a time: the part of earlier sums that is remembered, and how often an
+event of probability 0 happened, or one of probability 1 did not, the same for both memories."""
+
+N_LEARNED = 10
+
+
+@kernel
+def place_pending(
+    event,
+    rest,
+    happened,
+    shares,
+    ratio,
+    threshold,
+    tally,
+    fixed,
+    adaptive,
+    size,
+    before,
+    after,
+    paid,
+    learned,
+    place,
+    every,
+    path,
+):
+    """Update safe wealth by predictions whose outcomes count later, up to the alarm; return whether there is one.
+
+    The predictions of one time are made before any of their outcomes is known, and their order does not matter. ``size
+    (n_times,)`` is their number at each time, first at the ``n_times - len(before)`` earlier times that are pending,
+    then at the times of ``event``, ``rest`` and ``happened``, which are as in `place_bets`. So many times are settled
+    ``before`` the predictions of each new time are bet on, and so many ``after``.
+
+    What a pending bet can lose is not in the wealth any more, and ``paid (n_times, n_streams, N_SCALES * (N_FIXED +
+    N_ADAPTIVE))`` is what it returns when its time is settled. ``learned (n_times, n_streams, N_ADAPTIVE, N_LEARNED)``
+    is what is then added to the sums. ``fixed (n_streams, N_SCALES * N_FIXED)`` and ``adaptive (n_streams, N_ADAPTIVE,
+    N_SUMS + N_SCALES - 1)`` have the wealth of each scale, of adaptive bets of the first scale before their sums and of
+    the others after them. ``place (2,)`` is the number of times that are settled, and of new ones that were bet on; at
+    an alarm both say where to go on. A path has the wealth of before where a time ends later.
+    """
+    n_streams, n_fixed = event.shape[1], N_SCALES * N_FIXED
+    n_new, n_old = len(before), len(size) - len(before)
+    half = ratio.shape[1] // 2  # not a constant: the compiler would unroll the loops instead of vectorising them
+    top, other = np.empty(2 * half), np.empty(2 * half)
+    loss, scale = np.empty(2 * half + N_ADAPTIVE), np.ones(N_SCALES)
+    won, risk, lost = np.empty(len(loss)), np.empty(len(loss)), np.empty((N_SCALES, len(loss)))
+    silent = tally[ALARM] == 0.0
+    settled, new = place[0], place[1]
+    waiting, number, row = 0.0, tally[COUNT], 0
+    for t in range(settled, n_old + new):
+        waiting += size[t]
+    number += waiting
+    for t in range(n_old, n_old + new):
+        row += np.int64(size[t])
+    written = np.int64(tally[COUNT]) // every
+    first = written - place[2]
+    for step in range(2 * new, 2 * n_new + 1):
+        # Even steps settle what was due after the time before, odd ones what is due before a new time.
+        t = step // 2
+        until = before[t] if step % 2 else after[t - 1] if t else 0
+        while settled < until:
+            units = tally[UNITS]
+            earlier = _sum_of(tally, fixed, adaptive) if size[settled] > 1.0 else 0.0
+            for s in range(n_streams):
+                accounts, pay = fixed[s], paid[settled, s]
+                for k in range(n_fixed):
+                    accounts[k] += pay[k]
+                for m in range(N_ADAPTIVE):
+                    sums, found = adaptive[s, m], learned[settled, s, m]
+                    at = n_fixed + m * N_SCALES
+                    sums[0] += pay[at]
+                    for k in range(1, N_SCALES):
+                        sums[N_SUMS - 1 + k] += pay[at + k]
+                    for k in range(1, N_SUMS):
+                        sums[k] = sums[k] * found[KEPT] + found[k]
+                tally[N_IMPOSSIBLE] += learned[settled, s, 0, LOW] + learned[settled, s, 0, HIGH]
+            tally[COUNT] += size[settled]
+            waiting -= size[settled]
+            settled += 1
+            total = _sum_of(tally, fixed, adaptive)
+            while total > UNIT or (total < 1.0 and tally[UNITS] > 0.0):
+                factor = 1.0 / UNIT if total > UNIT else UNIT
+                tally[UNITS] += 1.0 if total > UNIT else -1.0
+                for s in range(n_streams):
+                    for k in range(n_fixed):
+                        fixed[s, k] *= factor
+                    for m in range(N_ADAPTIVE):
+                        adaptive[s, m, 0] *= factor
+                        for k in range(1, N_SCALES):
+                            adaptive[s, m, N_SUMS - 1 + k] *= factor
+                    for u in range(settled, n_old + t):
+                        for k in range(paid.shape[2]):
+                            paid[u, s, k] *= factor
+                total = _sum_of(tally, fixed, adaptive)
+            if tally[UNITS] > tally[PEAK_UNITS] or (tally[UNITS] == tally[PEAK_UNITS] and total > tally[PEAK]):
+                tally[PEAK], tally[PEAK_UNITS] = total, tally[UNITS]
+            while (written + 1) * every <= tally[COUNT]:
+                ended = (written + 1) * every == tally[COUNT]
+                path[0, written - first] = total if ended else earlier
+                path[1, written - first] = tally[UNITS] if ended else units
+                if tally[N_IMPOSSIBLE] > 0.0:
+                    path[1, written - first] = math.inf
+                written += 1
+            tally[NOW] = total
+            if silent and (total >= threshold or tally[UNITS] > 0.0 or tally[N_IMPOSSIBLE] > 0.0):
+                tally[ALARM] = tally[COUNT]
+                place[0], place[1], place[2] = settled, t, written - first
+                return True
+        if step % 2 == 0:
+            continue
+        waiting += size[n_old + t]
+        number += size[n_old + t]
+        scale[1], scale[2] = np.divide(1.0, math.sqrt(waiting)), np.divide(1.0, waiting)
+        unit = 1.0 if tally[UNITS] == 0.0 else 1.0 / UNIT if tally[UNITS] == 1.0 else 0.0
+        left = np.divide(0.5, math.sqrt(math.sqrt(1.0 + 0.01 * number)))
+        started, tally[CASH] = (tally[CASH] - left) * unit * (1.0 / N_SCALES), left
+        begin, row = row, row + np.int64(size[n_old + t])
+        for s in range(n_streams):
+            pay, learns = paid[n_old + t, s], learned[n_old + t, s]
+            learns[:, KEPT] = 1.0
+            # Of a unit of wealth without scale: what is won back, what can be lost, and the latter one after the other.
+            won[:], risk[:], lost[:] = 0.0, 0.0, 0.0
+            for i in range(begin, row):
+                p, c = event[i, s], rest[i, s]
+                if p <= c:
+                    c = 1.0 - p
+                else:
+                    p = 1.0 - c
+                yes = happened[i, s] != 0
+                if (p if yes else c) < TINY:
+                    learns[:, LOW if yes else HIGH] += 1.0
+                certain = p < TINY or c < TINY
+                # q / p and (1 - q) / (1 - p) are r p^s / p and (1 - p)^s / (1 - p) over r p^s + (1 - p)^s.
+                root_p, root_c = math.sqrt(p), math.sqrt(c)
+                for j in range(half):
+                    top[j], other[j] = p, c
+                for j in range(3):
+                    top[half + j], other[half + j] = root_p, root_c
+                    top[half + 5 + j], other[half + 5 + j] = p * p, c * c
+                top[half + 3], other[half + 3] = root_p * math.sqrt(root_p), root_c * math.sqrt(root_c)
+                top[half + 4], other[half + 4] = p * root_p, c * root_c
+                if certain:
+                    loss[:] = 0.0
+                else:
+                    up, down = np.divide(1.0, p), np.divide(1.0, c)
+                    for j in range(2 * half):
+                        odds = ratio[1, j] * top[j]
+                        part = np.divide(1.0, odds + other[j])
+                        if_yes, if_no = odds * up * part, other[j] * down * part
+                        worst = min(if_yes, if_no)
+                        loss[j] = 1.0 - worst
+                        won[j] += (if_yes if yes else if_no) - worst
+                z, v, residual = p - c, p * c, c if yes else -p
+                for m in range(N_ADAPTIVE):
+                    sums, found = adaptive[s, m], learns[m]
+                    one, mixed, second = sums[3] + PRIOR, sums[4], sums[5] + PRIOR
+                    shift = second * sums[1] - mixed * sums[2]
+                    slope = one * sums[2] - mixed * sums[1]
+                    bet = np.divide(shift + slope * z, one * second - mixed * mixed)
+                    bet = 0.0 if certain else min(max(bet, -1.0), 1.0)
+                    loss[2 * half + m] = max(bet * p, -bet * c)
+                    won[2 * half + m] += bet * residual + loss[2 * half + m]
+                    found[KEPT] *= 1.0 if m == 0 else 1.0 - v * (1.0 / MEMORY)
+                    found[1] += residual
+                    found[2] += residual * z
+                    found[3] += v
+                    found[4] += v * z
+                    found[5] += v * z * z
+                    found[6] += 1.0
+                    found[7] += p
+                for k in range(N_SCALES):
+                    for j in range(len(loss)):
+                        lost[k, j] += scale[k] * loss[j] * (1.0 - lost[k, j])
+                for j in range(len(loss)):
+                    risk[j] += loss[j]
+            # All predictions of the time share what each account would have lost with one after the other.
+            for k in range(N_SCALES):
+                for j in range(2 * half):
+                    wealth, most = fixed[s, k * N_FIXED + j] + started * shares[s, 0], scale[k] * risk[j]
+                    part = np.divide(lost[k, j], most) if most > 0.0 else 1.0
+                    pay[k * N_FIXED + j] = wealth * part * (scale[k] * won[j])
+                    fixed[s, k * N_FIXED + j] = wealth * (1.0 - lost[k, j])
+                for m in range(N_ADAPTIVE):
+                    at, j = N_SUMS - 1 + k if k else 0, 2 * half + m
+                    wealth, most = adaptive[s, m, at] + started * shares[s, 1], scale[k] * risk[j]
+                    part = np.divide(lost[k, j], most) if most > 0.0 else 1.0
+                    pay[n_fixed + m * N_SCALES + k] = wealth * part * (scale[k] * won[j])
+                    adaptive[s, m, at] = wealth * (1.0 - lost[k, j])
+    tally[NOW] = _sum_of(tally, fixed, adaptive)
+    place[0], place[1], place[2] = settled, n_new, written - first
+    return False
+
+
+@inner
+def _sum_of(tally, fixed, adaptive):
+    """Return all wealth that is not pending, in its unit."""
+    unit = 1.0 if tally[UNITS] == 0.0 else 1.0 / UNIT if tally[UNITS] == 1.0 else 0.0
+    total = tally[CASH] * unit
+    for s in range(len(fixed)):
+        wealth = fixed[s]
+        for k in range(0, N_SCALES * N_FIXED, 8):
+            one = (wealth[k] + wealth[k + 4]) + (wealth[k + 1] + wealth[k + 5])
+            total += one + ((wealth[k + 2] + wealth[k + 6]) + (wealth[k + 3] + wealth[k + 7]))
+        for m in range(N_ADAPTIVE):
+            total += adaptive[s, m, 0] + (adaptive[s, m, N_SUMS] + adaptive[s, m, N_SUMS + 1])
+    return total

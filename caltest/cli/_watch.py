@@ -168,7 +168,7 @@ def _show(
     result: MonitorResult, options: argparse.Namespace, show: Callable[..., object], *, brief: bool = False
 ) -> None:
     from caltest.results._description import counted
-    from caltest.streaming.monitors._monitor import show_e_value
+    from caltest.streaming.monitors._monitor_result import show_e_value
 
     if options.json:
         text = json.dumps(result.to_dict(), allow_nan=False)

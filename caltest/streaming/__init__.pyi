@@ -1,5 +1,5 @@
 from .monitors._monitor import CalibrationMonitor as CalibrationMonitor
-from .monitors._monitor import MonitorResult as MonitorResult
+from .monitors._monitor_result import MonitorResult as MonitorResult
 from .monitors._noticed_error import NoticedError as NoticedError
 from .scans._scan import scan as scan
 from .states._arrow_states import arrow_states as arrow_states

@@ -18,16 +18,23 @@ def fixed_gain(past, p, y, odds, slope):
 
 
 def adaptive_gain(past, p, y, memory):
-    """The parameters minimise a quadratic approximation of the log score of what is remembered, ridge 10."""
+    return 1 + adaptive_stake([[one] for one in past], p, memory) * (y - p)
+
+
+def adaptive_stake(past, p, memory):
+    """The parameters minimise a quadratic approximation of the log score of what is remembered, ridge 10.
+
+    The past has a list of observations for each time; those of one time do not fade each other.
+    """
     score, information = np.zeros(2), 10 * np.eye(2)
     weight = 1.0
-    for p_old, y_old in reversed(past):
-        x, v = np.array([1, 2 * p_old - 1]), p_old * (1 - p_old)
-        score += weight * x * (y_old - p_old)
-        information += weight * v * np.outer(x, x)
-        weight *= 1 - v / memory
-    bet = float(np.clip(np.linalg.solve(information, score) @ [1, 2 * p - 1], -1, 1))
-    return 1 + bet * (y - p)
+    for same_time in reversed(past):
+        for p_old, y_old in same_time:
+            x, v = np.array([1, 2 * p_old - 1]), p_old * (1 - p_old)
+            score += weight * x * (y_old - p_old)
+            information += weight * v * np.outer(x, x)
+        weight *= math.prod(1 - p_old * (1 - p_old) / memory for p_old, _ in same_time)
+    return float(np.clip(np.linalg.solve(information, score) @ [1, 2 * p - 1], -1, 1))
 
 
 BETS = [(lambda *a, bet=bet: fixed_gain(*a, *bet), 0.5 / 16) for bet in FIXED]
@@ -126,3 +133,64 @@ def cause(y, prob):
     event = events[int(np.argmax(wealth))][1:]
     memory, found = direction(*event)
     return int(np.argmax(wealth)), found[memory]
+
+
+# Outcomes that are known later.
+
+
+def stake_of(bet, known, p):
+    """What a bet would stake on a unit of wealth if nothing was pending: the stake pays stake (y - p)."""
+    if p in {0, 1}:
+        return 0.0
+    if bet in MEMORIES:
+        return adaptive_stake(known, p, bet)
+    odds, slope = bet
+    yes, no = odds * p**slope, (1 - p) ** slope
+    return (yes / (yes + no) - p) / (p * (1 - p))
+
+
+def pending_wealth(y, p, time, lead, unit=1):
+    """The safe wealth of one event after each time is settled, ``[(number of settled outcomes, wealth)]``.
+
+    Each of 18 bets has three accounts for three parts of its stake. An account is what was put into it and what its
+    settled bets have paid, less the most that its pending ones can lose, and is counted anew whenever it is needed. All
+    bets of a time together risk what they would if each was a part of what the one before had left.
+    """
+    share = {bet: 0.5 / len(FIXED) for bet in FIXED} | dict.fromkeys(MEMORIES, 0.25)
+    accounts = [(bet, part) for bet in share for part in (0, 0.5, 1)]
+    put, paid = {(bet, part): 0.5 * share[bet] / 3 for bet, part in accounts}, dict.fromkeys(accounts, 0.0)
+    pending, known, path, unbet, n_made = [], [], [], 0.5, 0
+
+    def most_lost(stake, i):
+        return max(stake * p[i], -stake * (1 - p[i]))
+
+    def safe(account):
+        return put[account] + paid[account] - sum(most_lost(stakes[account], i) for i, stakes in pending)
+
+    def settle(until):
+        for t in sorted({time[i] for i, _ in pending if time[i] <= until}):
+            due = [one for one in pending if time[one[0]] == t]
+            for i, stakes in due:
+                for account in accounts:
+                    paid[account] += stakes[account] * (y[i] - p[i])
+                pending.remove((i, stakes))
+            known.append([(p[i], y[i]) for i, _ in due])
+            path.append((sum(map(len, known)), unbet + sum(map(safe, accounts))))
+
+    for t in sorted(set(time)):
+        settle(t - lead)
+        new = [i for i in range(len(y)) if time[i] == t]
+        m, n_made = len(pending) + len(new), n_made + len(new)
+        left = 0.5 * (1 + n_made / 100) ** -0.25
+        for bet, part in accounts:
+            put[bet, part] += share[bet] * (unbet - left) / 3
+        unbet, stakes = left, [{} for _ in new]
+        for bet, part in accounts:
+            wishes = [stake_of(bet, known, p[i]) * m**-part for i in new]
+            risks = [most_lost(wish, i) for wish, i in zip(wishes, new, strict=True)]
+            together = (1 - math.prod(1 - risk for risk in risks)) / sum(risks) if len(new) > 1 and sum(risks) else 1.0
+            for one, wish in zip(stakes, wishes, strict=True):
+                one[bet, part] = wish * together * safe((bet, part))
+        pending += zip(new, stakes, strict=True)
+        settle(t + unit - lead)
+    return path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -91,7 +91,7 @@ class Bets:
     @classmethod
     def of(cls, n_outcomes: int, threshold: float) -> Self:
         """Return bets of which half is placed at once."""
-        shares = _shares(n_outcomes)
+        shares = shares_of(n_outcomes)
         tally = np.zeros(8)
         tally[CASH] = 0.5
         tally[[NOW, PEAK]] = 1.0
@@ -125,12 +125,21 @@ class Bets:
         """Logarithm of the wealth at the points of the path, ``(n_points,)``."""
         return np.array([_logarithm(*point) for point in self.path.T.tolist()])
 
+    @property
+    def n_pending(self) -> int:
+        """Number of predictions that were bet on and whose outcomes do not count yet: none, where all are known."""
+        return 0
+
+    def copy(self) -> Self:
+        """Return bets that go on by themselves."""
+        return replace(self, tally=self.tally.copy(), fixed=self.fixed.copy(), adaptive=self.adaptive.copy())
+
     def place(self, prob: NDArray[Any], outcome: NDArray[Any]) -> None:
         """Bet on the outcomes ``(n_samples,)`` of predictions ``(n_samples, n_outcomes)``, one after the other."""
         n_rows = max(1, _BLOCK // prob.shape[1])
         for start in range(0, len(prob), n_rows):
             rows = slice(start, start + n_rows)
-            event, rest, happened = _events(prob[rows].astype(np.float64, copy=False), outcome[rows])
+            event, rest, happened = events_of(prob[rows].astype(np.float64, copy=False), outcome[rows])
             used = self._advance(event, rest, happened)
             if used < len(event):  # the kernel stops at the alarm
                 self._advance(event[used:], rest[used:], happened[used:])
@@ -147,7 +156,7 @@ class Bets:
         kept = self.path[:, every // self.every - 1 :: every // self.every]
         before, silent = self.n_samples, self.tally[ALARM] == 0
         new = np.empty((2, len(event) // every + 1))
-        shares = _shares(self.n_outcomes)
+        shares = shares_of(self.n_outcomes)
         used: int = place_bets(
             event, rest, happened, shares, RATIO, self.threshold, self.tally, self.fixed, self.adaptive, every, new
         )
@@ -155,7 +164,8 @@ class Bets:
         self.path, self.every = np.append(kept, new[:, :n_new], axis=1), every
         if silent and self.tally[ALARM]:
             last = used - 1
-            self.alarm = Alarm(self.n_samples, *self._cause(event[last], rest[last], happened[last] != 0))
+            impossible = _impossible(event[last], rest[last], happened[last] != 0)
+            self.alarm = Alarm(self.n_samples, *self._cause(impossible))
         return used
 
     def averages(self, stream: int, memory: int = 0) -> tuple[float, float, float]:
@@ -164,15 +174,21 @@ class Bets:
         shares = (predicted / n, (predicted + residual) / n) if n else (math.nan, math.nan)
         return n, *(min(max(share, 0.0), 1.0) for share in shares)
 
-    def _cause(self, event: Floats, rest: Floats, happened: Booleans) -> tuple[int, str, *tuple[float, ...]]:
-        """Return an alarm but for its observation: the stream with the largest wealth, and what is wrong with it."""
-        chance = np.where(event <= rest, event, 1.0 - rest)
-        impossible = np.flatnonzero(np.where(happened, chance, np.where(event <= rest, 1.0 - event, rest)) < TINY)
-        if impossible.size:
-            stream = int(impossible[-1])  # of many classes the confidence comes last and goes first
-            return stream, TOO_LOW if happened[stream] else TOO_HIGH
-        stream = int(np.argmax(self.fixed.sum(axis=1) + self.adaptive[:, :, 0].sum(axis=1)))
-        memory = int(np.argmax(self.adaptive[stream, :, 0]))
+    @property
+    def _adaptive_wealth(self) -> Floats:
+        """Wealth of the adaptive bets of each stream, ``(n_streams, 2)``."""
+        return self.adaptive[:, :, 0]
+
+    def _cause(self, impossible: list[tuple[int, str]]) -> tuple[int, str, *tuple[float, ...]]:
+        """Return an alarm but for its observation: the stream with the largest wealth, and what is wrong with it.
+
+        ``impossible`` are the streams of events of probability 0 that happened, or of probability 1 that did not.
+        """
+        if impossible:
+            return impossible[-1]  # of many classes the confidence comes last and goes first
+        wealth = self._adaptive_wealth
+        stream = int(np.argmax(self.fixed.sum(axis=1) + wealth.sum(axis=1)))
+        memory = int(np.argmax(wealth[stream]))
         return stream, direction_of(self.adaptive[stream, memory, 1:6]), *self.averages(stream, memory)
 
     def to_dict(self) -> dict[str, Any]:
@@ -269,13 +285,20 @@ def _read_alarm(written: Any, n_streams: int) -> Alarm:
     return Alarm(observation, stream, written[2], n_recent, *shares)
 
 
-def _shares(n_outcomes: int) -> Floats:
+def _impossible(event: Floats, rest: Floats, happened: Booleans) -> list[tuple[int, str]]:
+    """Return the streams whose event had probability 0 and happened, or probability 1 and did not."""
+    chance = np.where(event <= rest, event, 1.0 - rest)
+    wrong = np.flatnonzero(np.where(happened, chance, np.where(event <= rest, 1.0 - event, rest)) < TINY)
+    return [(stream, TOO_LOW if happened[stream] else TOO_HIGH) for stream in wrong.tolist()]
+
+
+def shares_of(n_outcomes: int) -> Floats:
     """Return the shares of a fixed and of an adaptive bet of each stream, ``(n_streams, 2)``; half for each kind."""
     weight = np.ones(1) if n_outcomes == 2 else np.append(np.full(n_outcomes, 0.5 / n_outcomes), 0.5)
     return weight[:, None] * np.array([0.5 / N_FIXED, 0.5 / N_ADAPTIVE])
 
 
-def _events(prob: Floats, outcome: NDArray[Any]) -> tuple[Floats, Floats, NDArray[np.uint8]]:
+def events_of(prob: Floats, outcome: NDArray[Any]) -> tuple[Floats, Floats, NDArray[np.uint8]]:
     """Return the probabilities of the events and of the rest, and what happened, each ``(n_samples, n_streams)``."""
     n_outcomes = prob.shape[1]
     if n_outcomes == 2:

@@ -4,123 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions import Canonical, ClassWise
-from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._arrays import Integers
 from caltest.predictions._lens import LensLike, lens_name, probabilities_of, subject_of
 from caltest.predictions._user_functions import apply_lens
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_given_problem, validate_level
-from caltest.results import Result
-from caltest.results._decision import equate_pvalue
-from caltest.results._description import Description, counted, percent
 from caltest.results._finding import OF_AVERAGE, OF_CONFIDENCE, Finding, Number, Subject
 from caltest.results._naming import describe
-from caltest.results._picture import Picture
 from caltest.results._verdict import Impossible, Verdict
+from caltest.streaming.monitors._arrivals import Arrivals, Lead, require_alike
 from caltest.streaming.monitors._bets import TOO_LOW, Alarm, Bets
+from caltest.streaming.monitors._monitor_result import MonitorResult, show_e_value
 from caltest.streaming.monitors._noticed_error import noticed_error
+from caltest.streaming.monitors._pending_bets import bet_on
 from caltest.streaming.monitors._saved_monitor import read_monitor, write_monitor
-
-_SHOWN = 1e6  # larger e-values are written by their power of ten
-_LOG_TEN = float(np.log(10.0))
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class MonitorResult(Result):
-    """What a `caltest.CalibrationMonitor` has found so far; returned by its method ``result``.
-
-    Attributes
-    ----------
-    n_samples : int
-        Number of observations.
-    e_value : float
-        The wealth now, 1 at the beginning; infinite after an outcome of probability 0.
-    log_e_value : float
-        Its natural logarithm, also where the e-value is too large for a double.
-    alpha : float
-        Largest probability of ever raising a false alarm.
-    alarm : int or None
-        Number of the observation, from 1, at which the e-value first reached ``1 / alpha``.
-    direction : str or None
-        "too high", "too low", "too extreme" or "not extreme enough": the predictions at the alarm.
-    cause : str or None
-        What the wealth at the alarm came from, such as "class 3 against the rest".
-    verdict : Verdict
-        The decision, and what was wrong at the alarm: its direction, with the average prediction and the frequency of
-        the event in the observations before it.
-    pvalue : float
-        1 divided by the largest e-value so far: a p-value that is valid whenever it is looked at.
-    n_impossible : int
-        How often an event with predicted probability 0 happened, or one with probability 1 did not.
-    lens : lens
-        What is looked at.
-    lens_name : str
-        Its name in words.
-    path : array of shape (n_points, 2)
-        Numbers of some observations and the logarithm of the e-value after them.
-    """
-
-    n_samples: int
-    e_value: float
-    log_e_value: float
-    alpha: float
-    alarm: int | None
-    direction: str | None
-    cause: str | None
-    verdict: Verdict
-    pvalue: float
-    n_impossible: int
-    lens: Any
-    lens_name: str
-    path: Floats
-
-    plot = Picture("plot_monitor")
-    _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
-    _left_out: ClassVar[frozenset[str]] = frozenset({"path"})
-
-    @property
-    def conclusion(self) -> str:
-        """What was wrong at the alarm, and when it was, in a few sentences."""
-        return self.verdict.conclusion
-
-    def _describe(self) -> Description:
-        shown = equate_pvalue(self.pvalue)
-        remarks = [
-            f"The p-value, {shown}, is 1 divided by the largest e-value so far and is valid at every moment.",
-            "If every outcome has its predicted probability, given all earlier outcomes and predictions, the "
-            f"probability that there is ever an alarm is at most {percent(self.alpha)}.",
-        ]
-        if self.n_impossible:
-            times = "Once" if self.n_impossible == 1 else f"{self.n_impossible:,} times"
-            remarks.insert(0, f"{times} an event happened that had been predicted with probability 0.")
-        title = f"Calibration monitor ({self.lens_name}, {counted(self.n_samples)})"
-        about = self.verdict.subject
-        return self.verdict.described(
-            self.verdict.head if about and about.source else title, [self.conclusion], remarks=remarks
-        )
-
-
-def show_e_value(log_e_value: float) -> str:
-    """Return an e-value as text, from its logarithm.
-
-    Examples
-    --------
-    >>> show_e_value(0.0), show_e_value(3.0), show_e_value(2000.0), show_e_value(float("inf"))
-    ('1', '20.1', '10^868', 'infinite')
-    """
-    if np.isposinf(log_e_value):
-        return "infinite"
-    if log_e_value >= np.log(_SHOWN):
-        return f"10^{int(log_e_value // _LOG_TEN)}"
-    return f"{np.exp(log_e_value):.3g}"
 
 
 class CalibrationMonitor:
@@ -130,7 +37,9 @@ class CalibrationMonitor:
     that the prediction offers. Its wealth, the e-value, begins at 1 and cannot be expected to grow while the model is
     calibrated; there is an alarm when it reaches ``1 / alpha``. If each prediction is made after all earlier labels are
     known, or if the observations are independent, the probability of ever raising a false alarm is at most ``alpha``,
-    however long the monitor runs and however often it is looked at.
+    however long the monitor runs and however often it is looked at. With ``lead`` the same holds for predictions that
+    are made before earlier labels are known, such as forecasts for next week that are made every day, and with
+    ``time`` or ``batch`` in `update` for several predictions at one time.
 
     Parameters
     ----------
@@ -140,15 +49,20 @@ class CalibrationMonitor:
         What is looked at; by default the whole prediction. With two outcomes, the bets are on the second one. With
         more, half of the wealth is bet on the confidence, and half on every outcome against the rest, in equal shares:
         the average of e-values is an e-value, so that nothing is adjusted for their number.
+    lead : int, timedelta or str, optional
+        How long after its prediction a label is known. A duration such as "7D" is for ``time`` with dates. A whole
+        number is in the unit of ``time`` if that holds numbers; otherwise it counts the times (of dates), the batches,
+        or the observations where neither is passed. By default each label is known before the next prediction, and
+        those of a batch before the next batch.
     classes : sequence, optional
         The label of each column of the predictions; by default class indices, or the names of the columns of frames.
 
     Raises
     ------
     TypeError
-        If ``alpha`` is no number, or ``lens`` no lens.
+        If ``alpha`` is no number, ``lens`` no lens, or ``lead`` neither a whole number nor a duration.
     ValueError
-        If ``alpha`` is not strictly between 0 and 1.
+        If ``alpha`` is not strictly between 0 and 1, or ``lead`` not positive.
 
     See Also
     --------
@@ -172,13 +86,24 @@ class CalibrationMonitor:
 
     An outcome with predicted probability 0 (or below 1e-300) makes the e-value infinite.
 
-    The level holds in two cases: each prediction is made after all earlier labels are known, and they are passed in
-    this order; or the observations are independent of each other, and are passed in an order that does not depend on
-    their labels. Otherwise calibrated predictions raise false alarms, because each may be right on average while the
-    errors of neighbours go together: forecasts for a week ahead that are made every day, scores of one day with a
-    common cause, or several predictions for one patient. In 400 simulated years of daily calibrated forecasts with lead
-    7 there was a false alarm in 368 (docs/monitoring.md). If labels arrive at times that depend on them, such as deaths
-    before survivals, pass them in an order that was fixed before.
+    The null hypothesis with a lead h is that :math:`P(Y_t = 1 \mid \mathcal F_t) = p_t`, where :math:`\mathcal F_t` is
+    all that is known at t: predictions until then, and outcomes of those made at t - h or before. A bet stakes
+    :math:`s_t`, which depends on this alone, and pays :math:`s_t (Y_t - p_t)` when the outcome is known. All stakes
+    are parts of the *safe* wealth, which remains if every pending bet loses as much as it can, and it is the safe
+    wealth that raises the alarm. The expectation of the wealth after all pending bets, given what is known, is a
+    martingale that is never below the safe wealth, so that Ville's inequality holds for that. Every bet is placed by
+    three accounts, with all of its stake, with 1 / m of it and with the root of that, where m is the number of
+    predictions that are pending, so that it can grow whether their outcomes are independent or all the same.
+
+    The level holds in three cases: each prediction is made after the labels are known that ``lead`` and the times say,
+    and observations are passed in the order of their predictions; or the observations are independent of each other,
+    and are passed in an order that does not depend on their labels; or those of different batches are independent, and
+    each batch is passed as one. Otherwise calibrated predictions raise false alarms, because each may be right on
+    average while the errors of neighbours go together: forecasts for a week ahead that are made every day, scores of
+    one day with a common cause, or several predictions for one patient. In 400 simulated years of daily calibrated
+    forecasts with lead 7 there was a false alarm in 368 where the lead was left out, and in few where it was given
+    (docs/monitoring.md). If labels arrive at times that depend on them, such as deaths before survivals, pass
+    ``known_at``, or pass them in an order that was fixed before.
 
     Examples
     --------
@@ -197,7 +122,12 @@ class CalibrationMonitor:
     """
 
     def __init__(
-        self, alpha: float = 0.05, lens: LensLike | None = None, *, classes: Sequence[Any] | None = None
+        self,
+        alpha: float = 0.05,
+        lens: LensLike | None = None,
+        *,
+        lead: Any = None,
+        classes: Sequence[Any] | None = None,
     ) -> None:
         self.alpha = validate_level(alpha, "alpha")
         if lens is not None and (not callable(lens) or isinstance(lens, type)):
@@ -205,12 +135,16 @@ class CalibrationMonitor:
                 f"`lens` must be a lens such as Confidence() or a function of (prob, outcome), got {lens!r}.", TypeError
             )
         self.lens: LensLike = Canonical() if lens is None else lens
+        self._lead = Lead.of(lead)
         self._classes = None if classes is None else list(classes)
         self._n_classes: int | None = None
         self._bets: Bets | None = None
+        self._arrivals: Arrivals | None = None
+        self._closed: Bets | None = None
 
     def __repr__(self) -> str:
-        return f"CalibrationMonitor(alpha={self.alpha}, lens={describe(self.lens)})"
+        lead = "" if self._lead is None else f", lead={self._lead.value!r}"
+        return f"CalibrationMonitor(alpha={self.alpha}, lens={describe(self.lens)}{lead})"
 
     def __str__(self) -> str:
         return str(self.result())
@@ -218,8 +152,10 @@ class CalibrationMonitor:
     def _repr_html_(self) -> str:
         return self.result()._repr_html_()
 
-    def update(self, y_true: ArrayLike, y_prob: ArrayLike) -> Self:
-        """Bet on further observations, one after the other; batches of any size give the same bits.
+    def update(
+        self, y_true: ArrayLike, y_prob: ArrayLike, *, time: Any = None, batch: Any = None, known_at: Any = None
+    ) -> Self:
+        """Bet on further observations, one after the other; updates of any size give the same bits.
 
         Parameters
         ----------
@@ -227,6 +163,17 @@ class CalibrationMonitor:
             Class indices, or labels of ``classes``, in the order in which they arrived.
         y_prob : array_like of shape (n_samples, n_classes) or (n_samples,)
             Predicted probabilities, or the probability of the second of two classes.
+        time : array_like of shape (n_samples,), optional
+            When each prediction was made: numbers, dates or texts of dates in ISO 8601, which must not go backwards.
+            Predictions of equal times are a batch: none of them was made after an outcome of another one was known.
+            If a time is passed in several updates, what is found between them is preliminary.
+        batch : array_like of shape (n_samples,), optional
+            In the place of ``time``, the name of the batch of each observation: of a week, or of a patient with several
+            observations. All observations of a batch are passed next to each other.
+        known_at : array_like of shape (n_samples,) or scalar, optional
+            When the labels were reported. Those that were reported before ``time`` and ``lead`` together have passed
+            are held back until all labels of their time may be known, and observations may come in any order until
+            then. Without it all labels must be passed when their time is over.
 
         Returns
         -------
@@ -235,14 +182,22 @@ class CalibrationMonitor:
 
         Raises
         ------
+        TypeError
+            If ``time`` holds neither numbers nor dates, or not what it held before.
         ValueError
             If a label is no class, if a prediction is no probability, or if the number of classes is not that of the
-            observations before. The monitor is not changed then.
+            observations before; if ``time`` goes backwards or is before outcomes that count already, if a batch comes
+            back, if a label was known before its prediction, or if an update has other times than those before. The
+            monitor is not changed then.
 
         Examples
         --------
         >>> CalibrationMonitor().update([0, 1, 1], [0.2, 0.6, 0.9]).n_samples
         3
+        >>> days = ["2026-01-01", "2026-01-02", "2026-01-03"]
+        >>> monitor = CalibrationMonitor(lead="2D").update([0, 1, 1], [0.2, 0.6, 0.9], time=days)
+        >>> monitor.n_samples, monitor.n_pending
+        (2, 1)
         """
         prob, outcome, classes = _read(y_true, y_prob, self._classes)
         if self._n_classes not in {None, prob.shape[1]}:
@@ -253,34 +208,63 @@ class CalibrationMonitor:
         bets = Bets.of(prob.shape[1], 1 / self.alpha) if self._bets is None else self._bets
         if bets.n_outcomes != prob.shape[1]:
             refuse(f"`lens` must have {bets.n_outcomes} outcomes, as before, got {prob.shape[1]}.")
-        self._n_classes, self._classes, self._bets = n_classes, classes, bets
-        bets.place(prob, outcome)
+        if self._bets is None:
+            arrivals = Arrivals.begin(self._lead, time, batch, known_at)
+        else:
+            arrivals = self._arrivals
+            require_alike(arrivals, time, batch, known_at)
+        if arrivals is None:
+            bets.place(prob, outcome)
+        else:
+            arrivals, complete = arrivals.receive(prob, outcome, time, batch, known_at)
+            bets = bets if complete is None else bet_on(bets, complete)
+        self._n_classes, self._classes, self._bets, self._arrivals = n_classes, classes, bets, arrivals
+        self._closed = bets if arrivals is None else None
         return self
 
     @property
+    def _now(self) -> Bets | None:
+        """The bets if nothing is added to the last time; None before the first observation."""
+        if self._closed is None and self._bets is not None and self._arrivals is not None:
+            _, complete = self._arrivals.closed()
+            self._closed = self._bets if complete is None else bet_on(self._bets.copy(), complete)
+        return self._closed
+
+    @property
+    def lead(self) -> int | timedelta | None:
+        """How long after its prediction an outcome is known; None where it is known before the next prediction."""
+        return None if self._lead is None else self._lead.value
+
+    @property
     def n_samples(self) -> int:
-        """Number of observations."""
-        return 0 if self._bets is None else self._bets.n_samples
+        """Number of observations whose outcomes count."""
+        return 0 if self._now is None else self._now.n_samples
+
+    @property
+    def n_pending(self) -> int:
+        """Number of further observations, whose outcomes do not count yet because others may not be known."""
+        held = 0 if self._arrivals is None else self._arrivals.n_held
+        return held + (0 if self._now is None else self._now.n_pending)
 
     @property
     def e_value(self) -> float:
-        """The wealth now, which began at 1; infinite after an outcome of probability 0, or if it is above 1e308."""
-        return _exp(0.0 if self._bets is None else self._bets.log_wealth)
+        """The wealth now, which began at 1, if pending bets are lost; infinite after an outcome of probability 0."""
+        return _exp(0.0 if self._now is None else self._now.log_wealth)
 
     @property
     def pvalue(self) -> float:
         """1 divided by the largest e-value so far: a p-value that is valid at every moment."""
-        return 1.0 if self._bets is None else _exp(-self._bets.log_peak)
+        return 1.0 if self._now is None else _exp(-self._now.log_peak)
 
     @property
     def alarm(self) -> int | None:
         """Number of the observation, from 1, at which the e-value first reached ``1 / alpha``; None before."""
-        return None if self._bets is None or self._bets.alarm is None else self._bets.alarm.observation
+        return None if self._now is None or self._now.alarm is None else self._now.alarm.observation
 
     @property
     def direction(self) -> str | None:
         """How the predictions were wrong at the alarm: "too high", "too low", "too extreme" or "not extreme enough"."""
-        return None if self._bets is None or self._bets.alarm is None else self._bets.alarm.direction
+        return None if self._now is None or self._now.alarm is None else self._now.alarm.direction
 
     def result(self) -> MonitorResult:
         """Return what was found so far, as a result that prints, draws and writes itself.
@@ -296,7 +280,7 @@ class CalibrationMonitor:
         It cannot be told whether these predictions are right: only 1.3 observations without the event were to be
         expected (p = 1).
         """
-        bets = Bets.of(2, 1 / self.alpha) if self._bets is None else self._bets
+        bets = Bets.of(2, 1 / self.alpha) if self._now is None else self._now
         numbers = np.arange(1, bets.path.shape[1] + 1) * bets.every
         return MonitorResult(
             n_samples=self.n_samples,
@@ -311,6 +295,8 @@ class CalibrationMonitor:
             n_impossible=bets.n_impossible,
             lens=self.lens,
             lens_name=lens_name(self.lens, self._classes),
+            n_pending=self.n_pending,
+            lead=None if self._arrivals is None else self._arrivals.text,
             path=np.column_stack([np.append(0, numbers), np.append(0.0, bets.log_path)]),
         )
 
@@ -353,7 +339,7 @@ class CalibrationMonitor:
         3
         """
         settings = {"alpha": self.alpha, "lens": self.lens, "classes": self._classes, "n_classes": self._n_classes}
-        write_monitor(Path(path), settings, self._bets)
+        write_monitor(Path(path), settings, self._bets, self._lead, self._arrivals)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -375,9 +361,10 @@ class CalibrationMonitor:
             If the file is no monitor, was changed or cut off, is of another version of the bets, or holds what no
             monitor can hold.
         """
-        settings, bets = read_monitor(Path(path))
-        found = cls(settings["alpha"], settings["lens"], classes=settings["classes"])
-        found._n_classes, found._bets = settings["n_classes"], bets
+        settings, bets, arrivals = read_monitor(Path(path))
+        found = cls(settings["alpha"], settings["lens"], lead=settings["lead"], classes=settings["classes"])
+        found._n_classes, found._bets, found._arrivals = settings["n_classes"], bets, arrivals
+        found._closed = bets if arrivals is None else None
         return found
 
     def _verdict(self, bets: Bets) -> Verdict:
@@ -411,11 +398,14 @@ class CalibrationMonitor:
             **({"predicted": predicted, "observed": observed} | more),
         )
         calm = found.decision == "not rejected"
-        return replace(found, detectable=noticed_error(bets, self.alpha)) if calm else found
+        if not calm:
+            return found
+        n_times = self.n_samples if self._arrivals is None else self._arrivals.closed()[0].n_times
+        return replace(found, detectable=noticed_error(bets, self.alpha, n_times))
 
     def _subject(self, stream: int) -> Subject:
         """Return what a stream of bets is on, for sentences."""
-        bets = self._bets
+        bets = self._now
         if bets is None or bets.n_outcomes == 2:
             return subject_of(self.lens, self._classes)
         if stream == bets.n_outcomes:
@@ -426,7 +416,7 @@ class CalibrationMonitor:
 
     def _event_name(self, stream: int) -> str:
         """Return what a stream of bets is on, in words."""
-        bets = self._bets
+        bets = self._now
         if bets is None or (bets.n_outcomes == 2 and not isinstance(self.lens, Canonical)):
             return lens_name(self.lens, self._classes)
         if bets.n_outcomes == 2:

@@ -19,12 +19,15 @@ from caltest.hypothesis_tests._detectable_error_result import (
 )
 from caltest.hypothesis_tests._power_curve import search_power
 from caltest.hypothesis_tests._typical_errors import OF_EVENTS, TypicalError, mean_change
-from caltest.predictions._arrays import Floats
+from caltest.predictions._arrays import Booleans, Floats
 from caltest.results._description import Description
 from caltest.streaming.monitors._bets import Bets
+from caltest.streaming.monitors._pending_bets import PendingBets
 
 MOST = 10_000
 """Observations of a simulated sequence; a monitor of more has noticed at least what it noticed in the first ones."""
+MOST_TIMES = 2_000
+"""Times of a simulated sequence where outcomes of other predictions are pending, which takes longer."""
 _FEWER = 15  # sequences than of a test
 _UNIT = 4.0  # standard errors of an error that raises an alarm, about
 _OF_CONFIDENCE = {"too low": "under-confident", "too high": "over-confident"}
@@ -43,16 +46,20 @@ class NoticedError(DetectableError):
         Number of observations of the monitor; an alarm comes within the first ``n_samples`` of them.
     of_confidence : bool
         Whether the errors are those of the confidence.
+    at_once : bool
+        Whether outcomes of several predictions may depend on each other, which those of the sequences do not.
     """
 
     n_passed: int
     of_confidence: bool = False
+    at_once: bool = False
 
     def _sentences(self) -> Iterator[str]:
         within = "" if self.n_samples == self.n_passed else f" within the first {self.n_samples:,} observations"
+        independent = " of independent outcomes" if self.at_once else ""
         often = (
-            f"there would have been an alarm{within} in {in_words(self.power)} such sequences; smaller errors may be "
-            "missed, and errors that begin later are noticed later."
+            f"there would have been an alarm{within} in {in_words(self.power)} such sequences{independent}; "
+            "smaller errors may be missed, and errors that begin later are noticed later."
         )
         found, missed = (self._names_of([e for e in self.errors if e.found is wanted]) for wanted in (True, False))
         if self.is_rare and math.isfinite(self.factor) and not self.of_confidence:
@@ -85,6 +92,8 @@ class Noticing:
     probabilities have. That of a slope depends on how extreme the predictions are, which they do not show: errors of
     the slope that were found in this way had 0.56 to 0.8 of the points that they should have, so that none is reported.
 
+    How far outcomes of a batch or within a lead depend on each other is not known: those of a sequence are independent.
+
     Of several classes the sums do not tell how predictions of the classes go together, and errors of the confidence
     alone are simulated. Its bets hold half of the wealth, so that they raise an alarm by themselves at twice the
     threshold: the other bets can only add to it, and the power is at least that.
@@ -101,6 +110,8 @@ class Noticing:
         Level of the monitor.
     of_confidence : bool
         Whether it is the confidence that is bet on.
+    batch, lead : int
+        Number of predictions of a time, and of times until outcomes count, on average.
     """
 
     prob: tuple[float, ...]
@@ -109,15 +120,20 @@ class Noticing:
     threshold: float
     alpha: float
     of_confidence: bool = False
+    batch: int = 1
+    lead: int = 1
 
     @classmethod
-    def of(cls, bets: Bets, alpha: float) -> Noticing:
-        """Return what a monitor with these bets would have noticed."""
+    def of(cls, bets: Bets, alpha: float, n_times: int) -> Noticing:
+        """Return what a monitor with these bets, on predictions of so many times, would have noticed."""
         several = bets.n_outcomes > 2
-        _, _, first, mixed, _, number, total = bets.adaptive[-1, 0, 1:].tolist()
+        first, mixed, number, total = bets.adaptive[-1, 0, [3, 4, 6, 7]].tolist()
         mean, second = total / number, (total - first) / number
         prob, weight = _nodes(mean, second, (3 * second - mean - mixed / number) / 2)
-        return cls(prob, weight, bets.n_samples, bets.threshold * (2 if several else 1), alpha, several)
+        more = {}
+        if isinstance(bets, PendingBets):
+            more = {"batch": round((bets.n_samples + bets.n_pending) / n_times), "lead": len(bets.size) + 1}
+        return cls(prob, weight, bets.n_samples, bets.threshold * (2 if several else 1), alpha, several, **more)
 
     @property
     def result(self) -> NoticedError | None:
@@ -136,11 +152,12 @@ class Noticing:
             n_resamples=0,
             n_passed=self.n_passed,
             of_confidence=self.of_confidence,
+            at_once=self.batch * self.lead > 1,
         )
 
     @property
     def _horizon(self) -> int:
-        return min(self.n_passed, MOST)
+        return min(self.n_passed, MOST, MOST if self.batch * self.lead == 1 else MOST_TIMES * self.batch)
 
     @property
     def _table(self) -> Floats:
@@ -156,8 +173,19 @@ class Noticing:
             draw, label = rng.random((2, self._horizon))
             node = np.searchsorted(passed, (1 - draw if mirrored else draw) * passed[-1])
             happened = label >= true_prob[node, 0] if mirrored else label < true_prob[node, 1]
-            found += Bets.of(2, self.threshold).raise_alarm(event[node], happened)
+            found += self._raises_alarm(event[node], happened)
         return found
+
+    def _raises_alarm(self, event: Floats, happened: Booleans) -> bool:
+        if self.batch * self.lead == 1:
+            return Bets.of(2, self.threshold).raise_alarm(event, happened)
+        bets, n_times = PendingBets.of(2, self.threshold), -(-len(event) // self.batch)
+        size = np.full(n_times, self.batch)
+        size[-1] -= self.batch * n_times - len(event)
+        before = np.maximum(np.arange(n_times) + 1 - self.lead, 0)
+        after = np.append(before[1:], n_times)  # at the end all outcomes count
+        bets.place_times(np.column_stack([1 - event, event]), happened.astype(np.int64), size, before, after)
+        return bets.alarm is not None
 
     def _smallest(self, error: TypicalError) -> SmallestError | None:
         """Return the smallest error of a kind that is noticed; None if the predictions cannot have it."""
@@ -185,9 +213,9 @@ def _noticed(noticing: Noticing) -> NoticedError | None:
     return noticing.result
 
 
-def noticed_error(bets: Bets, alpha: float) -> NoticedError | None:
+def noticed_error(bets: Bets, alpha: float, n_times: int) -> NoticedError | None:
     """Return the smallest errors that a monitor with these bets would have noticed, computed once."""
-    return _noticed(Noticing.of(bets, alpha))
+    return _noticed(Noticing.of(bets, alpha, n_times))
 
 
 def _nodes(mean: float, second: float, third: float) -> tuple[tuple[float, ...], tuple[float, ...]]:

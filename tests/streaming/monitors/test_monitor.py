@@ -349,35 +349,6 @@ def test_a_refused_batch_changes_nothing():
             CalibrationMonitor(lens=lens)
 
 
-def test_what_it_prints():
-    y_true, y_prob = calibrated("vague", 500)
-    monitor = CalibrationMonitor(alpha=0.01)
-    assert "There are no observations yet." in str(monitor)
-    monitor.update(y_true, y_prob).update(np.ones(100, dtype=int), y_prob[:100])
-    printed = str(monitor).splitlines()
-    assert printed[0] == "Calibration monitor (whole prediction, 600 observations)"
-    alarm, result = monitor._bets.alarm, monitor.result()
-    assert 0 < alarm.n_recent < monitor.alarm
-    recent = f"about the last {alarm.n_recent:.0f} observations before it"
-    assert result.conclusion == (
-        f"Predicted risks are too low: {100 * alarm.predicted:.1f} % predicted, {100 * alarm.observed:.1f} % observed. "
-        f"Calibration is rejected at the 1 % level (p = {monitor.pvalue:.4g}). The alarm was at observation "
-        f"{monitor.alarm}; these percentages are averages of {recent}."
-    )
-    assert "About the last 5" in str(monitor)
-    assert "at most 1 %" in str(monitor)
-    assert json.loads(json.dumps(monitor.result().to_dict(), allow_nan=False))["alarm"] == monitor.alarm
-    assert monitor.result().to_frame()["direction"].tolist() == ["too low"]
-    ax = monitor.plot()
-    assert ax.get_yscale() == "log"
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["e-value", "alarm at 100", f"alarm, observation {monitor.alarm}: too low"]
-    CalibrationMonitor().plot()
-    CalibrationMonitor().update([1, 1], [0.0, 0.5]).plot()
-    with pytest.raises(TypeError, match="monitor"):
-        caltest.plotting.plot_monitor(monitor)
-
-
 def crossings(kind, n_paths, n_steps, alpha, seed, delay=0):
     rng = np.random.default_rng(seed)
     found = 0

@@ -93,3 +93,31 @@ def test_the_complement_of_an_event_has_the_same_numbers():
     opposite = {"too low": "too high", "too high": "too low"}
     expected = {opposite[error.kind]: error.points for error in one.errors}
     assert {error.kind: error.points for error in other.errors} == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"lead": 7}, {"lead": 2, "batch": 5}])
+def test_the_share_of_alarms_with_pending_outcomes(options):
+    """The same where outcomes count later: sequences that are as long as the simulated ones."""
+    rng = np.random.default_rng(5)
+    lead, size = options["lead"], options.get("batch", 1)
+    prob, time = rng.beta(2, 3, 1500), np.arange(1500) // size
+    monitor = CalibrationMonitor(lead=lead).update(rng.random(1500) < prob, prob, time=time)
+    for error in monitor.result().verdict.detectable.errors:
+        true = expit(logit(prob) + error.size)
+        alarms = [
+            CalibrationMonitor(lead=lead).update(rng.random(1500) < true, prob, time=time).alarm is not None
+            for _ in range(400)
+        ]
+        assert abs(np.mean(alarms) - error.power) < 4 * math.sqrt(0.8 * 0.2 * (1 / 400 + 1 / 240))
+
+
+def test_outcomes_of_a_sequence_are_independent_where_several_are_pending(monkeypatch):
+    monkeypatch.setattr(_noticed_error, "MOST_TIMES", 100)
+    rng = np.random.default_rng(6)
+    prob = rng.random(400)
+    monitor = CalibrationMonitor(lead=2).update(rng.random(400) < prob, prob, time=np.arange(400) // 4)
+    found = monitor.result().verdict.detectable
+    assert (found.n_samples, found.n_passed) == (396, 396)
+    assert "in 4 of 5 such sequences of independent outcomes;" in found.conclusion
+    assert monitor.result().verdict.detectable is found
