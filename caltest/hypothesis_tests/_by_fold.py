@@ -20,7 +20,13 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import naming
 from caltest.predictions.inputs._parts import SMALL, Folds, part_of, validate_folds
 from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import SeedLike, validate_design, validate_given_problem, validate_rng
+from caltest.predictions.inputs._validation import (
+    SeedLike,
+    design_of,
+    validate_design,
+    validate_given_problem,
+    validate_rng,
+)
 from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import Note, TestResult
@@ -43,6 +49,8 @@ def by_fold(
     subgroup: Any = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    time: Any = None,
+    lead: Any = None,
     rng: SeedLike = None,
     progress: bool | Progress | None = None,
     **options: Any,
@@ -72,6 +80,8 @@ def by_fold(
         Weight of each observation: how much it counts.
     groups : array-like of shape (n_samples,), optional
         The group of each observation, such as its patient, if observations of a group may depend on each other.
+    time, lead : optional
+        When each prediction was made, and how long after that its label is known, as in `calibration_test`.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness; every fold has its own stream.
     progress : bool or callable
@@ -108,10 +118,10 @@ def by_fold(
     """
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     parts = validate_folds(folds, len(prob))
-    each = {"subgroup": subgroup, "sample_weight": sample_weight, "groups": groups}
+    each = {"subgroup": subgroup, "sample_weight": sample_weight, "groups": groups, "time": time, "lead": lead}
     shared: dict[str, Any] = {"rng": rng, "progress": progress, "classes": classes, **options}
     found = each_fold(test, parts, (labels_of(outcome, classes), prob), each, **shared)
-    design = validate_design(sample_weight, groups, len(prob))
+    design = validate_design(sample_weight, groups, len(prob), time, lead)
     if isinstance(found[0], CalibrationTable):
         return combine_tables(parts, found, design)
     if isinstance(found[0], TestResult):
@@ -169,12 +179,16 @@ def _tests_in(result: Any) -> Sequence[TestResult]:
 
 
 def _by_observation(folds: Folds, each: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments that are given; refuse weights and groups of another length, and groups in several folds."""
+    """Return the arguments that are given; refuse weights and groups of another length, and groups in several folds.
+
+    Steps of time are those of all folds.
+    """
     n_samples = sum(map(len, folds.members))
-    design = validate_design(each.pop("sample_weight", None), each.pop("groups", None), n_samples)
+    names = ("sample_weight", "groups", "time", "lead")
+    design = design_of({name: each.pop(name, None) for name in names}, n_samples)
     if design["group"] is not None:
         refuse_divided_groups(design["group"], folds.number)
-    given = {**each, "sample_weight": design["weight"], "groups": design["group"]}
+    given = {**each, "sample_weight": design["weight"], "groups": design["group"], "time": design["timing"]}
     return {name: values for name, values in given.items() if values is not None}
 
 

@@ -15,8 +15,8 @@ from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import (
     SeedLike,
+    design_of,
     validate_choice,
-    validate_design,
     validate_given_problem,
 )
 from caltest.resampling import Consistency
@@ -64,8 +64,15 @@ def calibration_test(
     If fewer than five have one, a test that does not reject is "undecidable". Groups need a statistic that is a
     function of the residuals: `ECE` and `MCE`, `KS`, `Kuiper`, `ClasswiseKS`, `ConfidenceECE`, `SquaredL2`, `TCal`,
     `TemperatureScore` and its sides, `MatrixScore`, `Spiegelhalter`, `CoxScore`, `SKCE`, `MMCE`, `GCE` and its members,
-    and `Omnibus` of these. With
-    ``sample_weight`` the statistic is weighted and labels are simulated as before: the p-value is exact given weights
+    and `Omnibus` of these.
+
+    With ``time`` and ``lead``, for forecasts whose labels are known later, labels are simulated that depend on each
+    other in time as much as the observed ones do, and every statistic is compared after division by the root of its
+    inflation (studentised). The p-value is valid as the time becomes long compared with the lead, for the statistics
+    that groups allow. With little time or rare labels the larger p-value is taken of this and of labels that share all
+    of their shocks; if the time is less than five leads, a test that does not reject is "undecidable".
+
+    With ``sample_weight`` the statistic is weighted and labels are simulated as before: the p-value is exact given weights
     that depend on predictions and covariates, not on labels.
 
     Parameters
@@ -152,6 +159,15 @@ def calibration_test(
     >>> options = {"statistic": caltest.KS(), "n_resamples": 999, "rng": 0}
     >>> [caltest.calibration_test(y_true, y_prob, groups=ids, **options).pvalue for ids in (None, centre)]
     [0.032, 0.477]
+
+    Daily forecasts of an event in the week that follows, so that labels are known after 7 days. Without the lead the
+    p-value is too small:
+
+    >>> shock = np.convolve(np.random.default_rng(2).normal(size=506), np.ones(7), "valid") / np.sqrt(7)
+    >>> y_true, y_prob = shock > 0.5, np.full(500, 0.3085)
+    >>> lead = {"time": np.arange(500), "lead": 7}
+    >>> [caltest.calibration_test(y_true, y_prob, **times, **options).pvalue for times in ({}, lead)]
+    [0.003, 0.138]
     """
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     validate_choice(method, "method", METHODS)
@@ -178,7 +194,7 @@ def look_at(
     """Validate a problem and return what a statistic looks at, with the lens, which may be the default one."""
     prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
     look = default_lens(statistic, prob.shape[1]) if options["lens"] is None else options["lens"]
-    design = validate_design(options.get("sample_weight"), options.get("groups"), len(prob))
+    design = design_of(options, len(prob))
     return induce(prob, outcome, lens=look, region=options["region"], **design), look
 
 

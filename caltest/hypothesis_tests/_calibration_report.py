@@ -19,8 +19,8 @@ from caltest.predictions._view import LensView
 from caltest.predictions.cells._partitions import EqualWidth
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import (
+    design_of,
     validate_count,
-    validate_design,
     validate_problem,
     validate_rng,
 )
@@ -190,7 +190,7 @@ def calibration_report(
         notes.append(_without_kernel(n_samples))
         n_kernel = 0
     warn_before(notes)
-    base = induce(prob, outcome, **validate_design(options["sample_weight"], options["groups"], len(prob)))
+    base = induce(prob, outcome, **design_of(options, len(prob)))
     views = {look: within(LensView.of(look, prob, outcome, base), inside) for look in dict.fromkeys((whole, top))}
     questions = [Question(statistic, views[look]) for statistic, look in asked]
     slow = [question for question in questions if question.statistic.is_slow]

@@ -23,7 +23,7 @@ from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region, apply_region
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import refuse_if, require, validate_design, validate_given_problem
+from caltest.predictions.inputs._validation import design_of, refuse_if, require, validate_given_problem
 from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import SharedDrawOptions
@@ -114,7 +114,7 @@ def calibration_table(
     prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     looks, stopping, notes = plan_of_table(lenses, chosen, prob, options)
-    design = validate_design(options["sample_weight"], options["groups"], len(prob))
+    design = design_of(options, len(prob))
     single = len(looks) == 1
     if single:  # needs no draws in common with others: labels are simulated as they look through the lens
         base = induce(prob, outcome, lens=looks[0], region=options["region"], **design)

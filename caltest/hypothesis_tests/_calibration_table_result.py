@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -340,7 +341,8 @@ class CalibrationTable(Result):
                 "smallest_fold": name,
                 "direction": self.directions[number],
             }
-        size = test.l2_error
+        size = test.l2_error  # None where labels depend on each other in time
+        low, high = (math.nan, math.nan) if size is None else size.root_interval
         return {
             "lens": test.lens_name,
             "test_statistic": str(test.test_statistic),
@@ -351,9 +353,9 @@ class CalibrationTable(Result):
             "pvalue": test.pvalue,
             "pvalue_adjusted": self.pvalue_adjusted[number],
             "direction": self.directions[number],
-            "l2_error": size.root,
-            "l2_low": size.root_interval.low,
-            "l2_high": size.root_interval.high,
+            "l2_error": math.nan if size is None else size.root,
+            "l2_low": low,
+            "l2_high": high,
         }
 
     @property
@@ -447,7 +449,8 @@ class CalibrationTable(Result):
     @property
     def _numbers_shown(self) -> dict[str, str]:
         """The numbers that the table of tests shows."""
-        return {**_SIZE, "p-value": "{pvalue:p}", self._adjusted_name: "{pvalue_adjusted:p}"}
+        size = _SIZE if all(test.l2_error is not None for test in self.tests) else {}
+        return {**size, "p-value": "{pvalue:p}", self._adjusted_name: "{pvalue_adjusted:p}"}
 
     def _remarks(self) -> list[str]:
         return [*self._hidden(), *self._combined(), *self._averages(), *self._sources(), *self._conditions()]
@@ -480,7 +483,7 @@ class CalibrationTable(Result):
     def _averages(self) -> list[str]:
         """Explain why a test rejects although the estimated l2 error is 0."""
         rejected = (test for test, rejects in zip(self.tests, self.rejected_tests, strict=True) if rejects)
-        if all(test.l2_error.root > 0 for test in rejected):
+        if all(test.l2_error is None or test.l2_error.root > 0 for test in rejected):
             return []
         return [
             "The l2 error compares averages within cells (bins), so that its estimate can be 0 where a test rejects: "

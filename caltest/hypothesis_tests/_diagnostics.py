@@ -18,8 +18,9 @@ from caltest.predictions.cells._cells import few_cells_notes
 from caltest.predictions.inputs._parts import effective_number
 from caltest.resampling.distributions._base import TIE_TOLERANCE
 from caltest.resampling.draws._alike_draws import AlikeDraws
-from caltest.resampling.draws._schemes import Consistency, SignedGroups
+from caltest.resampling.draws._schemes import Consistency, SignedGroups, TimedLabels
 from caltest.resampling.draws._signs import AllSigns, SignDraws
+from caltest.resampling.draws._timed_draws import SharedShockDraws, TimedDraws, inflation_of
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, correct_pvalues
 from caltest.resampling.engine._run import Answer, monte_carlo_error, run
@@ -175,6 +176,9 @@ def _origin(answer: Answer, null: Consistency) -> str:
         return _simulated_origin(answer, scheme.origin)
     if isinstance(answer.draws, AlikeDraws) and isinstance(scheme, SignedGroups):
         return _simulated_origin(answer, partial(scheme.origin_of_alike, icc=answer.draws.icc))
+    if isinstance(answer.draws, TimedDraws) and isinstance(scheme, TimedLabels):
+        shared, inflation = isinstance(answer.draws, SharedShockDraws), inflation_of(answer.sample)
+        return _simulated_origin(answer, partial(scheme.origin_of_timed, inflation=inflation, shared=shared))
     if answer.tail is None:
         said = _simulated_origin(answer, null.origin)
     else:

@@ -34,12 +34,13 @@ from caltest.predictions._sample import Sample, induce
 from caltest.predictions._view import LensView
 from caltest.resampling.draws._schemes import Consistency
 from caltest.resampling.draws._signs import NO_GROUPS, GroupsWithSurprise
+from caltest.resampling.draws._timed_draws import TimedOutcome
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._pvalues import correct_pvalues
 from caltest.resampling.engine._run import run
 from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import TestResult
-from caltest.results._decision import FEWEST_EXPECTED
+from caltest.results._decision import FEWEST_EXPECTED, rejects
 from caltest.results._finding import (
     DIFFERENCES,
     OF_AVERAGE,
@@ -55,6 +56,7 @@ _SEED = 0  # of the draws of regions, which only order what is known to be wrong
 _MOST = 2**16  # predictions of a state for which labels are simulated
 _EXACT = 0.005 - 1e-12  # round numbers from here to the complement are edges of the narrow cells of a state
 _TINY = 1e-300
+_LONGER = ("Collect predictions over a longer time. Until then rely on other evidence.",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +89,8 @@ class Evidence(ABC):
 
     @cached_property
     def interval(self) -> L2Interval | None:
-        """The l2 error with its interval, in default cells."""
-        if self.sample is None:
+        """The l2 error with its interval, in default cells; None where labels of several times depend on each other."""
+        if self.sample is None or self.sample.timing is not None:
             return None
         return interval_of_sample(self.sample, lens=self.lens, lens_name=lens_name(self.lens, self.classes))
 
@@ -133,8 +135,8 @@ class Evidence(ABC):
 
     @property
     def n_expected(self) -> float:
-        """Expected number of the rarer one of events and other observations, or of groups with a surprise if fewer."""
-        return min(*self.expected, self.surprises.effective_number)
+        """Expected number of the rarer one of events and others, of groups with a surprise or of windows of time."""
+        return min(*self.expected, self.surprises.effective_number, self.n_windows)
 
     @cached_property
     def surprises(self) -> GroupsWithSurprise:
@@ -143,9 +145,18 @@ class Evidence(ABC):
             return replace(NO_GROUPS, effective_number=math.inf)
         return GroupsWithSurprise.counted(self.sample)
 
+    @cached_property
+    def n_windows(self) -> float:
+        """Number of stretches of time as long as the lead; infinitely many where labels are independent."""
+        timing = None if self.sample is None else self.sample.timing
+        return math.inf if timing is None else timing.n_windows
+
     @property
-    def few_groups(self) -> str:
-        """Say that too few groups have a surprise to decide anything; empty if there are enough."""
+    def too_few(self) -> str:
+        """Say that there are too few groups or too little time to decide anything; empty if there are enough."""
+        if self.n_windows < FEWEST_EXPECTED:
+            many = f"{self.n_windows:.2g} times as long as the lead"
+            return f"the predictions were made within a time that is only {many}, and {FEWEST_EXPECTED} are needed"
         return "" if self.surprises.effective_number >= FEWEST_EXPECTED else self.surprises.too_few(FEWEST_EXPECTED)
 
     @cached_property
@@ -169,6 +180,7 @@ class Evidence(ABC):
             "impossible": self._impossible(test),
             "streamed": self.streamed,
             "certain": not self.cells.size,
+            "advised": _LONGER if self.n_windows < FEWEST_EXPECTED and not rejects(test.pvalue, test.alpha) else (),
         }
 
     def numbers_of(self, test: TestResult) -> dict[str, Any]:
@@ -190,7 +202,7 @@ class Evidence(ABC):
     @property
     def why_unknown(self) -> str:
         """Why no smallest detectable error is known, as the rest of a sentence; empty without a reason."""
-        return ""
+        return "labels depend on each other in time" if math.isfinite(self.n_windows) else ""
 
     def _detectable(self, test: TestResult) -> Any:
         """Return the smallest error that would have been found, if none is; None where it is not known."""
@@ -202,7 +214,8 @@ class Evidence(ABC):
 
     def _detection(self, test: TestResult) -> Detection | None:
         """Return the test on simulated labels; None where it is not known."""
-        return None if self.sample is None else Detection.of_test(test, self.sample)
+        unknown = self.sample is None or self.sample.timing is not None
+        return None if unknown else Detection.of_test(test, self.sample)  # type: ignore[arg-type]
 
     def gate(self, test: TestResult) -> float:
         """Return the p-value of calibration that findings need: without impossible labels, where there are any."""
@@ -270,7 +283,10 @@ class EventEvidence(Evidence):
     @cached_property
     def cells(self) -> EventCells:
         """The predictions of the event in cells."""
-        return EventCells.of_counts(*self._event) if self.sample is None else self.sample.once(EventCells.of)
+        if self.sample is None:
+            return EventCells.of_counts(*self._event)
+        cells = self.sample.once(EventCells.of)
+        return cells if self.sample.timing is None else _inflated(cells, self.sample)
 
     @property
     def _event(self) -> tuple[Floats, Floats, Floats]:
@@ -373,7 +389,7 @@ class EventEvidence(Evidence):
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds the cells instead of the sample."""
-        of_all = ("lens", "classes", "streamed", "averages", "interval", "surprises", "_known")
+        of_all = ("lens", "classes", "streamed", "averages", "interval", "surprises", "n_windows", "_known")
         known = (*of_all, "counts", "cells", "frequency", "expected")
         return {"sample": None, **{name: getattr(self, name) for name in known}}
 
@@ -413,7 +429,7 @@ class ClassesEvidence(Evidence):
             return self.of_state.of_confidence()
         assert self.sample is not None
         sample = self.sample
-        design: dict[str, Any] = {"weight": sample.weight, "group": sample.group}
+        design: dict[str, Any] = {"weight": sample.weight, "group": sample.group, "timing": sample.timing}
         return EventEvidence(induce(sample.given, sample.outcome, lens=Confidence(), **design), Confidence())
 
     @cached_property
@@ -429,7 +445,7 @@ class ClassesEvidence(Evidence):
     @property
     def why_unknown(self) -> str:
         """Why no smallest detectable error is known, as the rest of a sentence; empty without a reason."""
-        return self._fitting if isinstance(self._fitting, str) else ""
+        return (isinstance(self._fitting, str) and self._fitting) or super().why_unknown
 
     def _detection(self, test: TestResult) -> Detection | None:
         """Return the test on simulated labels, of a state on predictions that fit what it holds."""
@@ -472,12 +488,12 @@ class ClassesEvidence(Evidence):
 
     @cached_property
     def totals(self) -> ClassTotals | None:
-        """The numbers of observations of the classes; None if observations have groups or weights."""
+        """The numbers of observations of the classes; None if observations have groups, weights or a lead."""
         if self.of_state is not None:
             return self.of_state.totals()
         sample = self.sample
         assert sample is not None
-        if sample.weight is not None or sample.group is not None:
+        if any(design is not None for design in (sample.weight, sample.group, sample.timing)):
             return None
         return ClassTotals.of(sample.given, sample.outcome)
 
@@ -487,8 +503,20 @@ class ClassesEvidence(Evidence):
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds the cells instead of the sample."""
-        known = ("lens", "classes", "streamed", "confidence", "totals", "averages", "interval", "surprises", "_known")
+        of_all = ("lens", "classes", "streamed", "averages", "interval", "surprises", "n_windows", "_known")
+        known = (*of_all, "confidence", "totals")
         return {"sample": None, **{name: getattr(self, name) for name in known}}
+
+
+def _inflated(cells: EventCells, sample: Sample) -> EventCells:
+    """Return cells in which labels that depend on each other in time count as fewer ones of a larger weight.
+
+    Their number is divided by the inflation, raised by one standard error, as in the draws of the test.
+    """
+    ratio = sample.once(TimedOutcome.of).raised_inflation(sample.outcome)
+    squares, cubes = (cells.count if each is None else each for each in (cells.squares, cells.cubes))
+    events, others = cells.worth
+    return replace(cells, squares=squares * ratio, cubes=cubes * ratio**2, worth=(events / ratio, others / ratio))
 
 
 def finding_of(

@@ -101,7 +101,8 @@ def findings_of_event(
     A region comes first if a logistic recalibration would not repair everything, unless the average is wrong and the
     region holds three quarters of the observations; otherwise the average is first, then the slope, and a region is
     last. Of several regions the one with the largest difference is named, and after a bend the one with the most
-    evidence. With groups or weights regions need the sample, and ten groups. If all predictions are equal, nothing but
+    evidence. With groups or weights regions need the sample, and ten groups; with a lead none
+    is named. If all predictions are equal, nothing but
     the average can be wrong, so that its p-value is not adjusted.
 
     Parameters
@@ -132,7 +133,10 @@ def findings_of_event(
         return (one,) if rejects(pvalue, alpha) else ()
     plain = cells.clusters is None and cells.squares is None
     regions = None
-    if plain or (sample is not None and (cells.clusters is None or cells.clusters.n_groups >= MANY_GROUPS)):
+    timed = sample is not None and sample.timing is not None
+    if plain or (
+        sample is not None and not timed and (cells.clusters is None or cells.clusters.n_groups >= MANY_GROUPS)
+    ):
         regions = Regions.of(RegionCells.of(cells), rng, sample=None if plain else sample)
     found = []
     sides = (

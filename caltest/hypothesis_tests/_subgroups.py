@@ -22,10 +22,10 @@ from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import (
+    design_of,
     refuse_if,
     require,
     validate_choice,
-    validate_design,
     validate_problem,
 )
 from caltest.resampling import Consistency
@@ -337,7 +337,7 @@ def subgroup_tests(
     stopping = stopping_of_tests(len(names), options, prob.size)
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens
-    base = induce(prob, outcome, **validate_design(options["sample_weight"], options["groups"], len(prob)))
+    base = induce(prob, outcome, **design_of(options, len(prob)))
     whole = LensView.of(look, prob, outcome, base)
     names, members = _inside(options["region"], whole, names, members)
     views = [whole.take(np.flatnonzero(inside[whole.sample.row])) for inside in members]

@@ -172,7 +172,7 @@ class Sample(AnswersOtherNames):
             self.row[row],
             None if self.weight is None else self.weight[row],
             None if self.group is None else self.group[row],
-            None if self.timing is None else self.timing[row],
+            None if self.timing is None else self.timing[row].settled(),
         )
 
 
@@ -259,7 +259,7 @@ def induce(
         row,
         None if weight is None else _relative(weight[row]),
         None if group is None else _shared(group[row]),
-        None if timing is None else timing[row].settled(),
+        None if timing is None else _needed(timing[row]),
     )
 
 
@@ -286,6 +286,11 @@ def _shared(group: Integers) -> Integers | None:
     if count.max() <= 1:
         return None
     return group if count.all() else (np.cumsum(count > 0) - 1)[group]
+
+
+def _needed(timing: Timing) -> Timing | None:
+    """Return the timing of observations that others were left out of; None if all are independent."""
+    return timing.settled() if timing.is_needed else None
 
 
 def observations_that_count(

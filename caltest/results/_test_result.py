@@ -53,11 +53,12 @@ class TestResult(Decision, ComponentResult):
     components : tuple of ComponentResult
         The combined statistics; for a single statistic the one itself; with folds the test of each fold.
     method : str
-        How the null distribution was found: "monte-carlo", "random-signs", "all-signs", "alike-labels", "exact",
-        "upper-bound", "asymptotic" or "distribution-free". If "all-signs", it consists of all arrangements of the signs
-        of few groups, and nothing was drawn. If "upper-bound", the exact p-value is below 1e-12 and ``pvalue`` is
-        Chernoff's or another upper bound of it; if "distribution-free", the null distribution is not known and
-        ``pvalue`` is an upper bound too. With folds it is that of the fold with the smallest p-value.
+        How the null distribution was found: "monte-carlo", "random-signs", "all-signs", "alike-labels",
+        "timed-labels", "shared-shocks", "exact", "upper-bound", "asymptotic" or "distribution-free". If "all-signs", it
+        consists of all arrangements of the signs of few groups, and nothing was drawn. If "upper-bound", the exact
+        p-value is below 1e-12 and ``pvalue`` is Chernoff's or another upper bound of it; if "distribution-free", the
+        null distribution is not known and ``pvalue`` is an upper bound too. With folds it is that of the fold with the
+        smallest p-value.
     numerical_error : float
         Standard error of the p-value due to the number of draws, or error of a computed p-value; NaN for a limit
         distribution, whose error is not known.
@@ -214,7 +215,7 @@ class TestResult(Decision, ComponentResult):
         calibrated = "that the models are calibrated" if self.fold_names else "that the model is calibrated"
         undecidable, details, parts = "", list[str](), list[str]()
         if self._about is not None and not self.fold_names and rejects(self.smallest_possible_pvalue, self.alpha):
-            few = self._about.few_groups
+            few = self._about.too_few
             undecidable = few and f"It cannot be told whether these predictions are right: {few} ({self._p})."
         if self.fold_names:
             smallest, numbers = self.smallest_possible_pvalue, f"{self._p}, {self._size}"
@@ -474,6 +475,8 @@ _DRAWN = {
     "random-signs": ("draws", "with random signs of the groups it is"),
     "all-signs": ("arrangements", "with random signs of the groups it is"),
     "alike-labels": ("draws", "with labels that are alike within groups it is"),
+    "timed-labels": ("draws", "with labels that share shocks of time it is"),
+    "shared-shocks": ("draws", "with labels that share shocks of time it is"),
 }
 _NAMED = 3  # parts of which a conclusion says what is wrong
 

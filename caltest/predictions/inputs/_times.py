@@ -55,11 +55,15 @@ class Timing:
         """Number of stretches of time as long as the lead, which is that of independent pieces of information."""
         return self.n_steps / self.lead
 
-    def settled(self) -> Timing | None:
-        """Return the timing from step 0 on, with short gaps; None if no two observations are less than a lead apart."""
-        times, place, count = np.unique(self.step, return_inverse=True, return_counts=True)
-        if count.max() == 1 and (len(times) == 1 or int(np.diff(times).min()) >= self.lead):
-            return None
+    @property
+    def is_needed(self) -> bool:
+        """Whether two observations are less than a lead apart; all are independent otherwise."""
+        times, count = np.unique(self.step, return_counts=True)
+        return bool(count.max() > 1 or (np.diff(times) < self.lead).any())
+
+    def settled(self) -> Timing:
+        """Return the timing from step 0 on, with short gaps; observations may have been left out."""
+        times, place = np.unique(self.step, return_inverse=True)
         return Timing(_with_short_gaps(times, self.lead)[place], self.lead, self.text)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -361,6 +361,12 @@ def validate_design(
         "group": validate_groups(groups, n_samples),
         "timing": validate_timing(time, lead, n_samples),
     }
+
+
+def design_of(options: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
+    """Return weights, groups and timing of the options that are there, by the names that `induce` gives them."""
+    weight, *others = (options.get(name) for name in ("sample_weight", "groups", "time", "lead"))
+    return validate_design(weight, others[0], n_samples, *others[1:])
 
 
 def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> Integers:

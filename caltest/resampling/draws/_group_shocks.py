@@ -22,8 +22,8 @@ from caltest.predictions._lens import outcome_dtype
 
 LARGEST_CORRELATION = 0.95
 """Of latent numbers; larger ones hardly differ in their labels, and the series converges slowly."""
-_N_TERMS = 16
-_GRID = np.linspace(0.0, LARGEST_CORRELATION, 96)
+N_TERMS = 16
+"""Of the series in powers of the correlation: exact to 1e-4 at .8, 1 % too small at .95."""
 _KEPT = 2**24  # numbers that are kept for the next call
 
 
@@ -127,10 +127,16 @@ def latent_correlation(
     n_columns : int
         Number of classes that count; 1 of two, because the other one adds nothing.
     """
+    terms = np.zeros(N_TERMS)
+    if target > 0:
+        correlation_terms(bound, weight, start, group, n_columns, terms)
+    return correlation_of_terms(terms, target, LARGEST_CORRELATION)
+
+
+def correlation_of_terms(terms: Floats, target: float, largest: float) -> float:
+    """Return the smallest correlation r, up to the largest, at which the sum of ``terms[m - 1] * r**m`` is a target."""
     if target <= 0:
         return 0.0
-    terms = np.zeros(_N_TERMS)
-    correlation_terms(bound, weight, start, group, n_columns, terms)
-    reached = np.polynomial.polynomial.polyval(_GRID, np.append(0.0, terms))
-    reached = np.maximum.accumulate(reached)
-    return LARGEST_CORRELATION if reached[-1] < target else float(np.interp(target, reached, _GRID))
+    grid = np.linspace(0.0, largest, round(100 * largest) + 1)
+    reached = np.maximum.accumulate(np.polynomial.polynomial.polyval(grid, np.append(0.0, terms)))
+    return largest if reached[-1] < target else float(np.interp(target, reached, grid))

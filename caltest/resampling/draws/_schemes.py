@@ -6,6 +6,7 @@ predictions are held fixed decides when the p-value is valid.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from caltest.resampling.draws._alike_draws import AlikeDraws, RareOutcome
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.draws._rows import RowDraws
 from caltest.resampling.draws._signs import MANY_GROUPS, NO_GROUPS, AllSigns, GroupsWithSurprise, SignDraws
+from caltest.resampling.draws._timed_draws import FEW_SURPRISES, FEW_WINDOWS, FEWEST_WINDOWS, TimedOutcome
 from caltest.results import Note
 from caltest.results._naming import Specification, describe
 
@@ -108,7 +110,22 @@ class Consistency(Specification):
         return with_calibration_function(sample, self.calibration_function)
 
     def for_sample(self, sample: Sample) -> Consistency:
-        """Return the null hypothesis for a sample: with random signs if its observations come in groups."""
+        """Return the null hypothesis for a sample: if its observations come in groups, or labels are known later."""
+        if sample.timing is not None:
+            refuse_if(
+                sample.group is not None,
+                "`groups` and `time` cannot be taken together: how labels depend on each other in both ways is not "
+                "known. Pass the longer stretches of time as groups, or one observation of each group at a time.",
+            )
+            refuse_if(self.resample_predictions, f"`time` needs fixed predictions, Consistency(); got {self}.")
+            known = sample.once(TimedOutcome.of)
+            return TimedLabels(
+                calibration_function=self.calibration_function,
+                lead=sample.timing.text,
+                n_windows=known.n_windows,
+                n_surprises=known.n_surprises,
+                in_batches=known.in_batches,
+            )
         if sample.group is None:
             return self
         refuse_if(self.resample_predictions, f"`groups` needs fixed predictions, Consistency(); got {self}.")
@@ -202,6 +219,74 @@ class SignedGroups(Consistency):
 
 def _in_words(n_resamples: int | str) -> str:
     return n_resamples if isinstance(n_resamples, str) else f"{n_resamples:,}"
+
+
+@dataclass(frozen=True, repr=False)
+class TimedLabels(Consistency):
+    """The null hypothesis for labels that are known only after a lead, by labels that share shocks of time.
+
+    Parameters
+    ----------
+    lead : str
+        The lead in words.
+    n_windows, n_surprises : float
+        Number of stretches of time as long as the lead, and expected number of labels other than the most probable one.
+    in_batches : bool
+        Whether some predictions were made at the same time.
+    """
+
+    lead: str = ""
+    n_windows: float = math.inf
+    n_surprises: float = math.inf
+    in_batches: bool = False
+
+    @property
+    def is_few(self) -> bool:
+        """Whether labels that share all of their shocks are needed too.
+
+        Of batches they are hardly ever rejected, so that there few windows are not enough of a reason.
+        """
+        return self.n_surprises < FEW_SURPRISES or (self.n_windows < FEW_WINDOWS and not self.in_batches)
+
+    @property
+    def decides_nothing(self) -> bool:
+        """Whether there is too little time for any decision."""
+        return self.in_batches and self.n_windows < FEWEST_WINDOWS
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """A caution if there is little time, or if few surprises are expected."""
+        windows = f"{self.n_windows:.3g} stretches of time as long as the lead"
+        if self.decides_nothing:
+            text = f"There are only {windows}, fewer than {FEWEST_WINDOWS}: nothing can be decided."
+        elif self.n_windows < FEW_WINDOWS or self.n_surprises < FEW_SURPRISES:
+            few = f"only {self.n_surprises:.3g} labels other than the most probable one are to be expected"
+            found = [f"there are only {windows}"] * (self.n_windows < FEW_WINDOWS)
+            found += [few] * (self.n_surprises < FEW_SURPRISES)
+            worst = "The larger p-value is taken of this and of labels that share all of their shocks. "
+            text = (
+                f"How much labels depend on each other is not known well, because {' and '.join(found)}. "
+                f"{worst * self.is_few}Collect predictions over a longer time."
+            )
+        else:
+            return ()
+        return (Note("C305", text),)
+
+    @property
+    def conditions(self) -> tuple[Note, ...]:
+        """When the p-value is valid."""
+        (sound,) = super().conditions
+        independent = f"predictions that are {self.lead} or more apart have independent errors"
+        text = sound.text.replace("observations are independent", independent)
+        return Note(sound.code, text), Note("C105", "there are many stretches of time as long as the lead.")
+
+    def origin_of_timed(self, n_resamples: int | str, inflation: float, *, shared: bool) -> str:
+        """Return the source of a null distribution of labels that share shocks of time in words."""
+        how = "completely" if shared else f"as the observed ones do (inflation {inflation:.2f}), studentised"
+        return (
+            f"{n_resamples} Monte Carlo draws of labels that share shocks of time {how}, predictions fixed, lead "
+            f"{self.lead}, {self.n_windows:,.3g} independent windows of time (asymptotic)"
+        )
 
 
 def validate_resampling(resampling: Any) -> Consistency:

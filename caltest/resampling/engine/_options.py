@@ -11,6 +11,7 @@ from caltest.predictions.inputs._options import (
     LensOption,
     Option,
     RegionOption,
+    TimeOptions,
     WorkOptions,
 )
 from caltest.resampling.draws._schemes import Consistency, validate_resampling
@@ -81,7 +82,7 @@ class NullTestOptions(NullOption, TestOptions, total=False):
 
 
 class SharedDrawOptions(
-    DataOptions, DesignOptions, DrawOption, ExceedanceOption, AlphaOption, WorkOptions, total=False
+    DataOptions, DesignOptions, TimeOptions, DrawOption, ExceedanceOption, AlphaOption, WorkOptions, total=False
 ):
     """What several tests of calibration on the same draws take."""
 
@@ -92,8 +93,8 @@ class TableOptions(
     """What several tests of any hypothesis on the same draws take."""
 
 
-class DesignedTestOptions(LensOption, TableOptions, total=False):
-    """What tests take that know weights and groups."""
+class DesignedTestOptions(LensOption, TableOptions, TimeOptions, total=False):
+    """What tests take that know weights, groups and times."""
 
 
 def drawing_of(options: Mapping[str, Any], sample: Sample, usual: int = USUAL_DRAWS) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Every public test, table and study of calibration is a list of questions to `run
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
@@ -26,8 +26,9 @@ from caltest.resampling.distributions._base import (
 )
 from caltest.resampling.draws._alike_draws import MOST_NUMBERS
 from caltest.resampling.draws._labels import Draws
-from caltest.resampling.draws._schemes import Consistency
+from caltest.resampling.draws._schemes import Consistency, TimedLabels
 from caltest.resampling.draws._signs import AllSigns, SignDraws, n_groups
+from caltest.resampling.draws._timed_draws import SharedShockDraws, TimedDraws
 from caltest.resampling.engine._evaluation import Evaluation, Question, components
 from caltest.resampling.engine._pvalues import global_pvalue, rank_pvalues, smallest_pvalue, tail_pvalue
 from caltest.resampling.engine._statistic import Statistic
@@ -64,7 +65,7 @@ class Answer:
         Observed values and p-values of the components.
     component_nulls : tuple of Distribution
         Their null distributions.
-    method : {"monte-carlo", "random-signs", "all-signs", "alike-labels", "exact", "upper-bound", "asymptotic"}
+    method : {"monte-carlo", "random-signs", "all-signs", "alike-labels", "timed-labels", "shared-shocks", "exact", ...}
         How the null distribution was found.
     smallest : float
         No p-value below it is possible, whatever the labels are.
@@ -181,6 +182,9 @@ def run(
     if scheme is not null:
         _refuse_others(asked)
     conclude = partial(_draw_until, asked, base, stopping=stopping, workers=workers, progress=progress)
+    if isinstance(scheme, TimedLabels):
+        refuse_if(method in {"exact", "asymptotic"}, _for_independent(method, "time"))
+        return _conclude_in_time(conclude, null, base, stopping.n_resamples, generator)
     found = None
     if len(asked) == 1 and method != "monte-carlo":
         computed = _compute(asked[0], null, method)
@@ -196,6 +200,32 @@ def run(
     if alike is None:
         return found
     return _larger(found, conclude(alike, stopping=Stopping(few, stopping.n_exceedances or EXCEEDANCES)))
+
+
+def _conclude_in_time(
+    conclude: Callable[[Draws], Answers], null: Consistency, base: Sample, n_resamples: int, rng: np.random.Generator
+) -> Answers:
+    """Return the answers where labels are known only after a lead.
+
+    Where there is too little time, or where labels are rare, the p-values of labels that share their shocks completely
+    are taken if these are larger.
+    """
+    found = conclude(TimedDraws.as_observed(base, n_resamples, rng))
+    own = [_in_time(null, answer.sample) for answer in found.answers]
+    if any(scheme.is_few for scheme in own):
+        shared = conclude(SharedShockDraws.completely(n_resamples, rng))
+        both = zip(own, found.answers, shared.answers, strict=True)
+        answers = tuple(_of_larger(*pair) if scheme.is_few else pair[0] for scheme, *pair in both)
+        found = Answers(answers, max(found.pvalue, shared.pvalue), found.smallest)
+    pairs = zip(own, found.answers, strict=True)
+    answers = tuple(replace(one, pvalue=1.0) if scheme.decides_nothing else one for scheme, one in pairs)
+    return Answers(answers, 1.0 if _in_time(null, base).decides_nothing else found.pvalue, found.smallest)
+
+
+def _in_time(null: Consistency, sample: Sample) -> TimedLabels:
+    """Return the null hypothesis for the timing of a sample, of which nothing is known where there is none."""
+    scheme = null.for_sample(sample)
+    return scheme if isinstance(scheme, TimedLabels) else TimedLabels()
 
 
 def _draw_until(
@@ -305,10 +335,7 @@ def computed_distribution(statistic: Statistic, sample: Sample, null: Consistenc
 def _compute(question: Question, null: Consistency, method: str) -> Answer | None:
     """Return the answer of a computed distribution; None where labels must be simulated."""
     statistic, sample = question.statistic, question.sample
-    refuse_if(
-        sample.group is not None and method != "auto",
-        f'method="{method}" is for independent observations; with `groups` use "auto" or "monte-carlo".',
-    )
+    refuse_if(sample.group is not None and method != "auto", _for_independent(method, "groups"))
     found = computed_distribution(statistic, sample, null, method)
     if found is None:
         return None
@@ -323,14 +350,22 @@ def _compute(question: Question, null: Consistency, method: str) -> Answer | Non
     return Answer(statistic, sample, value, found, pvalue, *one, (found,), kind, tail=tail)
 
 
+def _for_independent(method: str, design: str) -> str:
+    return f'method="{method}" is for independent observations; with `{design}` use "auto" or "monte-carlo".'
+
+
 def _refuse_others(questions: Sequence[Question]) -> None:
     """Raise ValueError if a statistic is not a function of the residuals."""
     for question in questions:
-        one = np.ones((1, n_groups(question.sample)), dtype=np.int8)
+        sample = question.sample
+        design = "groups" if sample.timing is None else "time"
+        if sample.timing is not None:  # one group is enough to ask
+            sample = replace(sample, group=np.zeros(sample.n_samples, dtype=np.int64))
+        one = np.ones((1, n_groups(sample)), dtype=np.int8)
         for part in question.statistic.components:
-            if part.evaluate_signs(question.sample, one) is None:
+            if part.evaluate_signs(sample, one) is None:
                 refuse(
-                    "`groups` needs a statistic of the residuals, such as ECE, KS, Kuiper, ClasswiseKS, SquaredL2, "
+                    f"`{design}` needs a statistic of the residuals, such as ECE, KS, Kuiper, ClasswiseKS, SquaredL2, "
                     f"TemperatureScore, SCE, SKCE, MMCE or Omnibus of these; got {part}."
                 )
 

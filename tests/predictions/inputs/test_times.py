@@ -107,14 +107,15 @@ def test_without_a_lead_times_are_batches():
     assert validate_timing(timing, None, 4) is timing
 
 
-def test_a_timing_without_dependence_settles_to_none():
-    assert validate_timing([0, 7, 14], 7, 3).settled() is None
-    assert validate_timing([2, 1, 3], None, 3).settled() is None
-    assert validate_timing([0, 6, 14], 6, 3)[np.array([0, 2])].settled() is None
-    settled = validate_timing([0, 6, 13, 50], 7, 4)[np.array([3, 1, 2])].settled()
-    assert settled is None
+def test_a_timing_is_needed_if_two_observations_are_close():
+    assert not validate_timing([0, 7, 14], 7, 3).is_needed
+    assert not validate_timing([2, 1, 3], None, 3).is_needed
+    assert validate_timing([1, 1, 2], None, 3).is_needed
+    timing = validate_timing([0, 6, 13, 50], 7, 4)
+    assert timing.is_needed
+    assert not timing[np.array([3, 1, 2])].is_needed
+    assert timing[np.array([3, 1, 2])].settled().step.tolist() == [14, 0, 7]
     assert validate_timing([0, 6, 13, 50], 8, 4)[np.array([3, 1, 2])].settled().step.tolist() == [15, 0, 7]
-    assert validate_timing([1, 1, 2], None, 3).settled() is not None
 
 
 def test_an_index_of_dates_is_known():

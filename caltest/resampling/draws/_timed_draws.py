@@ -1,0 +1,353 @@
+r"""Labels that share shocks of time: the null distribution of a test whose labels are known only after a lead.
+
+The residuals of predictions that are made a lead of h steps or more apart are uncorrelated if each prediction uses what
+was known; those of closer ones may depend on each other in any way. How much, is estimated by one number, the inflation
+
+.. math:: R = \sum_{|t_i - t_j| < h} r_i r_j \Bigm/ \sum_i r_i^2, \qquad r_i = w_i (e_i - \delta v_i), \quad
+              \delta = \sum_i w_i e_i \Bigm/ \sum_i w_i v_i,
+
+with residuals :math:`e_i`, their variances :math:`v_i` under the null hypothesis and weights :math:`w_i`. A common
+shift is removed, because miscalibration would look like dependence. The residual is that of the event, y - p. Of
+several classes residuals of scores of the classes are taken, :math:`c_{y_i} - \sum_k c_k p_{ik}`, and both sums are
+added over at most three sets of scores: those for which the sum of products is largest, given their length.
+
+Labels with exact margins are simulated with a Gaussian copula: that of observation i is the number of cumulative
+probabilities, classes in the order of the first scores, that do not exceed
+:math:`\Phi(\sqrt\rho M_{t_i} + \sqrt{1 - \rho}\,\varepsilon_i)`. The normal shocks M are shared within windows of h
+steps, which begin at a random step in every draw, so that predictions k steps apart share a shock with probability
+:math:`1 - k / h`. By Mehler's series
+
+.. math:: \mathrm{cov}(e^*_i, e^*_j) = (1 - k / h) \sum_m \rho^m g_{im} g_{jm}, \qquad
+              g_{im} = \sum_c (s_{i,c+1} - s_{ic}) \varphi(a_{ic}) He_{m-1}(a_{ic}) / \sqrt{m!},
+
+for residuals :math:`s_{ic}` of the labels c and bounds :math:`a_{ic}`. So the expected sum of the products of close
+residuals is a polynomial in :math:`\rho`. The equation is solved for max(R, 1), divided by what the removed shift takes
+from independent labels, and multiplied by 1 plus the standard error that R has of such labels. With
+:math:`N = \sum_{|t_i - t_j| < h} u_i u_j`, :math:`u_i = w_i v_i` and :math:`V = \sum_i u_i` these are
+:math:`1 - N / V^2` and :math:`\sqrt{2 (N - \sum_i u_i^2)} / V`; of one prediction a time, :math:`1 - (2 h - 1) / n` and
+:math:`\sqrt{4 (h - 1) / n}`.
+
+Every draw has its own inflation :math:`R^*`, found as R is, and its residuals are multiplied by :math:`\sqrt{R / R^*}`
+(studentised): so the noise of R is in the null distribution. Both are at least 1, because negative dependence counts
+as none, and at most that of labels which share all of their shocks. These vary as much as any with this lead can:
+:math:`e_t = \sum_{j=1}^h d_{tj}` with the revisions :math:`d_{tj} = E(y_t | F_{t+j}) - E(y_t | F_{t+j-1})`, and those
+of different times are uncorrelated, so that
+
+.. math:: \mathrm{Var}\Bigl(\sum_t g_t e_t\Bigr) = \sum_u \mathrm{Var}\Bigl(\sum_j g_{u-j} d_{u-j,j}\Bigr)
+              \le h \sum_t g_t^2 \mathrm{Var}(e_t).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._time_shocks import FIRST, LANES, N_PLACES, draw_labels_in_time, products_in_time
+from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._lens import outcome_dtype
+from caltest.predictions._sample import Sample
+from caltest.predictions.inputs._parts import sums_in_parts
+from caltest.predictions.inputs._times import Timing
+from caltest.resampling.draws._group_shocks import N_TERMS, correlation_of_terms, latent_bounds
+from caltest.resampling.draws._labels import Draws, replicates_of
+
+FEW_WINDOWS, FEW_SURPRISES = 20, 20
+"""With fewer windows of time, or expected surprises, the inflation is not known well enough."""
+FEWEST_WINDOWS = 5
+"""With fewer windows batches of predictions decide nothing."""
+_LARGEST_LOSS = 0.9
+_MOST_CLASSES, _MOST_SCORES = 20, 3  # that have different scores, and sets of scores
+
+
+@dataclass(frozen=True, eq=False)
+class OrderOfTime:
+    """Observations in the order of time.
+
+    Attributes
+    ----------
+    order : array of shape (n_samples,)
+        Where the observations stand in the sample.
+    start : array of shape (n_steps + 1,)
+        The first observation of each step of time.
+    lead : int
+        Number of steps after which labels are known.
+    """
+
+    order: Integers
+    start: Integers
+    lead: int
+
+    @classmethod
+    def of(cls, timing: Timing) -> OrderOfTime:
+        """Return the order of the observations of a sample."""
+        order = np.argsort(timing.step, kind="stable")
+        return cls(order, np.searchsorted(timing.step[order], np.arange(timing.n_steps + 1)), timing.lead)
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps of time."""
+        return len(self.start) - 1
+
+    def of_steps(self, values: Floats) -> Floats:
+        """Return the sums ``(n_steps,)`` of values ``(n_samples,)``."""
+        return sums_in_parts(np.repeat(np.arange(self.n_steps), np.diff(self.start)), values, self.n_steps)
+
+    def near(self, values: Floats) -> Floats:
+        """Return for each observation the sum of values of those less than a lead away, itself among them."""
+        total, step = np.append(0.0, np.cumsum(self.of_steps(values))), np.arange(self.n_steps)
+        first, last = np.maximum(step - self.lead + 1, 0), np.minimum(step + self.lead, self.n_steps)
+        return np.repeat(total[last] - total[first], np.diff(self.start))
+
+    def within_windows(self, values: Floats) -> float:
+        """Return the sum of the products of values of all pairs, each with the probability that it shares a window.
+
+        Windows of ``lead`` steps begin at a random step; a value is a pair with itself.
+        """
+        total = np.append(0.0, np.cumsum(np.pad(self.of_steps(values), self.lead - 1)))
+        return float(np.square(total[self.lead :] - total[: -self.lead]).sum()) / self.lead
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredLabels:
+    """Weighted residuals of scores of the classes, in the order of time.
+
+    Attributes
+    ----------
+    time : OrderOfTime
+        The observations.
+    residual : array of shape (n_samples, n_outcomes)
+        The weighted residual of each label.
+    variance, own : arrays of shape (n_samples,)
+        Variance of the residual without its weight, times the weight; and variance of the weighted residual.
+    """
+
+    time: OrderOfTime
+    residual: Floats
+    variance: Floats
+    own: Floats
+
+    @classmethod
+    def of(cls, score: Floats, time: OrderOfTime, prob: Floats, weight: Floats) -> ScoredLabels:
+        """Return the residuals of scores ``(n_outcomes,)`` of labels with probabilities ``(n_samples, n_outcomes)``."""
+        residual = score - (prob @ score)[:, None]
+        variance = weight * (prob * np.square(residual)).sum(axis=1)
+        return cls(time, residual * weight[:, None], variance, variance * weight)
+
+    @cached_property
+    def near(self) -> Floats:
+        """Of each observation the sum of the variances of those less than a lead away."""
+        return self.time.near(self.variance)
+
+    @cached_property
+    def close(self) -> float:
+        """The sum of the products of the variances of all close pairs."""
+        return float(self.variance @ self.near)
+
+    def products(self, labels: NDArray[np.unsignedinteger]) -> Floats:
+        """Return the sums of products of close residuals, and of squares, ``(n_replicates, 2)``."""
+        found, time = np.empty((len(labels), 2)), self.time
+        tables = self.residual, self.near, self.variance
+        products_in_time(np.ascontiguousarray(labels), time.order, time.start, time.lead, *tables, found)
+        return found
+
+    def terms(self, bound: Floats, classes: Integers) -> Floats:
+        """Return the expected sum of products of close residuals, without squares, as coefficients of a polynomial.
+
+        It is one in the correlation of labels with normal bounds ``(n_samples, n_outcomes - 1)`` between ``classes``,
+        from the power 1 on.
+        """
+        step, finite = np.diff(self.residual[:, classes], axis=1), np.isfinite(bound)
+        bound = np.where(finite, bound, 0.0)
+        now = np.where(finite, np.exp(-0.5 * bound * bound) / math.sqrt(2 * math.pi), 0.0)
+        before, found = np.zeros_like(now), np.empty(N_TERMS)
+        for m in range(1, N_TERMS + 1):
+            own = (step * now).sum(axis=1)
+            found[m - 1] = self.time.within_windows(own) - own @ own
+            now, before = (bound * now - (m - 1) / math.sqrt(m) * before) / math.sqrt(m + 1), now
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class TimedOutcome:
+    """The labels of a sample in the order of time, and how much they depend on each other.
+
+    Attributes
+    ----------
+    time : OrderOfTime
+        The observations.
+    classes : array of shape (n_outcomes,)
+        Classes in the order of their scores.
+    prob : array of shape (n_samples, n_outcomes)
+        Probabilities of the classes in this order.
+    scored : tuple of ScoredLabels
+        The residuals of each set of scores.
+    n_surprises : float
+        Expected number of labels other than the most probable one.
+    """
+
+    time: OrderOfTime
+    classes: Integers
+    prob: Floats
+    scored: tuple[ScoredLabels, ...]
+    n_surprises: float
+
+    @classmethod
+    def of(cls, sample: Sample) -> TimedOutcome:
+        """Return the labels of a sample; use ``sample.once``, because scores of several classes depend on them."""
+        assert sample.timing is not None
+        time = OrderOfTime.of(sample.timing)
+        prob, weight = sample.expected[time.order], sample.weight_or_ones[time.order]
+        scores = np.array([[0.0, 1.0]])
+        if sample.n_outcomes > 2:
+            scores = _scores(time, prob, sample.outcome[time.order], weight)
+        classes = np.argsort(scores[0], kind="stable")
+        scored = tuple(ScoredLabels.of(score, time, prob, weight) for score in scores)
+        return cls(time, classes, prob[:, classes], scored, float((1 - prob.max(axis=1)).sum()))
+
+    @property
+    def n_windows(self) -> float:
+        """Number of stretches of time as long as the lead."""
+        return self.time.n_steps / self.time.lead
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether some predictions were made at the same time."""
+        return bool((np.diff(self.time.start) > 1).any())
+
+    @cached_property
+    def largest(self) -> float:
+        """The inflation of labels that share all of their shocks."""
+        shared = sum(self.time.within_windows(np.sqrt(one.own)) for one in self.scored)
+        alone = sum(float(one.own.sum()) for one in self.scored)
+        return max(1.0, shared / alone) if alone > 0 else 1.0
+
+    def inflation(self, labels: NDArray[np.unsignedinteger]) -> Floats:
+        """Return the inflation of labels ``(n_replicates, n_samples)`` in the order of the sample."""
+        pairs, squares = np.sum([one.products(labels) for one in self.scored], axis=0).T
+        ratio = np.divide(pairs, squares, out=np.ones(len(labels)), where=squares > 0)
+        return np.clip(ratio, 1.0, self.largest)
+
+    @cached_property
+    def bound(self) -> NDArray[np.float32]:
+        """The bounds of normal numbers between the classes, ``(n_samples, n_outcomes - 1)``."""
+        return latent_bounds(self.prob)
+
+    def raised_inflation(self, labels: NDArray[np.unsignedinteger]) -> float:
+        """Return the inflation of labels ``(n_samples,)``, with what the removed shift took and one standard error."""
+        totals = np.array([one.variance.sum() for one in self.scored])
+        if not totals.all():
+            return 1.0
+        close = np.array([one.close for one in self.scored])
+        squares = np.array([np.square(one.variance).sum() for one in self.scored])
+        lost = min(float((close / totals).sum() / totals.sum()), _LARGEST_LOSS)
+        error = math.sqrt(max(2 * float((close - squares).sum()), 0.0)) / float(totals.sum())
+        return float(self.inflation(labels[None])[0]) / (1 - lost) * (1 + error)
+
+    def correlation(self, labels: NDArray[np.unsignedinteger]) -> float:
+        """Return the correlation of normal numbers with which labels vary as observed ones ``(n_samples,)`` do."""
+        bound = self.bound.astype(np.float64)
+        terms = np.sum([one.terms(bound, self.classes) for one in self.scored], axis=0)
+        squares = sum(one.products(labels[None])[0, 1] for one in self.scored)
+        return correlation_of_terms(terms, (self.raised_inflation(labels) - 1) * squares, 1.0)
+
+
+def _scores(time: OrderOfTime, prob: Floats, label: NDArray[np.unsignedinteger], weight: Floats) -> Floats:
+    """Return sets of scores of several classes, ``(n_sets, n_outcomes)``, with the largest sums of products first.
+
+    They are orthogonal to each other and have the length 1. Rare classes, if there are many, have the same score.
+    """
+    common = np.argsort(-prob.sum(axis=0), kind="stable")[:_MOST_CLASSES]
+    place = np.full(prob.shape[1], len(common))
+    place[common] = np.arange(len(common))
+    number = int(place.max()) + 1
+    sums = np.zeros((time.n_steps, number))
+    for k in range(number):
+        own = prob[:, place == k].sum(axis=1)
+        residual, variance = weight * ((place[label] == k) - own), weight * own * (1 - own)
+        residual -= variance * (residual.sum() / max(variance.sum(), np.finfo(float).tiny))
+        sums[:, k] = time.of_steps(residual)
+    total = np.vstack([np.zeros(number), np.cumsum(sums, axis=0)])
+    before = total[:-1] - total[np.maximum(np.arange(time.n_steps) - time.lead + 1, 0)]
+    mixed = sums.T @ before
+    scores = np.linalg.eigh(sums.T @ sums + mixed + mixed.T)[1].T[::-1][: min(number - 1, _MOST_SCORES)]
+    signs = np.sign(np.take_along_axis(scores, np.abs(scores).argmax(axis=1)[:, None], axis=1))
+    return (scores * signs)[:, place]
+
+
+@dataclass(frozen=True)
+class TimedDraws(Draws):
+    """Labels that share shocks of time as much as the observed ones, predictions fixed; statistics are studentised.
+
+    Attributes
+    ----------
+    correlation : float
+        Correlation of the normal numbers that labels of the same time are made from.
+    """
+
+    correlation: float = 0.0
+
+    method = "timed-labels"
+    together = LANES
+
+    @classmethod
+    def as_observed(cls, sample: Sample, n_resamples: int, rng: Any) -> Self:
+        """Return draws with the dependence of the labels of a sample."""
+        correlation = sample.once(TimedOutcome.of).correlation(sample.outcome)
+        return replace(cls.of(n_resamples, rng), correlation=correlation)
+
+    def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
+        """Yield the sample with outcomes ``(n_replicates, n_samples)`` drawn for it."""
+        outcome = sample.once(TimedOutcome.of)
+        time, ranked = outcome.time, np.array_equal(outcome.classes, np.arange(sample.n_outcomes))
+        for part in self.slices(max(replicates_of(sample.n_samples) // LANES, 1) * LANES):
+            out = np.empty((part.n_resamples, sample.n_samples), dtype=outcome_dtype(sample.n_outcomes))
+            where = outcome.bound, time.order, time.start, time.lead
+            draw_labels_in_time(*where, self.correlation, *quantile_table(), self.seed, part.first, out)
+            yield sample, out if ranked else outcome.classes.astype(out.dtype)[out]
+
+    def scale(self, sample: Sample, outcomes: NDArray[Any]) -> Floats | None:
+        """Return by what the residuals of drawn outcomes are multiplied, ``(n,)``, to vary as the observed ones."""
+        if sample.timing is None:
+            return None
+        outcome = sample.once(TimedOutcome.of)
+        return np.sqrt(inflation_of(sample) / outcome.inflation(outcomes))
+
+
+def inflation_of(sample: Sample) -> float:
+    """Return the inflation of the labels of a sample."""
+    return sample.once(_inflation_of)
+
+
+def _inflation_of(sample: Sample) -> float:
+    return float(sample.once(TimedOutcome.of).inflation(sample.outcome[None])[0])
+
+
+@dataclass(frozen=True)
+class SharedShockDraws(TimedDraws):
+    """Labels whose shocks are those of time alone: as dependent as labels with this lead are thought to be."""
+
+    method = "shared-shocks"
+
+    @classmethod
+    def completely(cls, n_resamples: int, rng: Any) -> Self:
+        """Return draws in which predictions of a time have the same shock."""
+        return replace(cls.of(n_resamples, rng), correlation=1.0)
+
+    def scale(self, sample: Sample, outcomes: NDArray[Any]) -> None:
+        """Return None: nothing is estimated, so that nothing is studentised."""
+
+
+@cache
+def quantile_table() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the normal quantiles at the places of `draw_labels_in_time`, and their slopes in between."""
+    from scipy.special import ndtri
+
+    places = (np.arange(N_PLACES + 1) + FIRST).astype(np.int32) << 16
+    quantile = ndtri(np.minimum(places.view(np.float32).astype(np.float64) / 2.0**32, 0.5))
+    return quantile[:-1].astype(np.float32), (np.diff(quantile) / 2.0**16).astype(np.float32)

@@ -1,0 +1,140 @@
+"""Tests of forecasts whose labels are known only after a lead: what they agree with, refuse, say, and their level."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.signal import lfilter
+from scipy.special import ndtr
+
+import caltest
+from caltest import ECE, KS, EqualWidth
+from caltest.hypothesis_tests import by_fold
+from caltest.results._decision import rejects
+from tests.reference.cases import check_refused, failures
+
+DRAWS = {"n_resamples": 199, "rng": 0}
+
+
+def exceedances(rng, n, lead, phi=0.8, limit=0.5):
+    """Calibrated forecasts of whether an autoregression will exceed a limit: probabilities and labels."""
+    noise = rng.standard_normal(n + lead) * np.sqrt(1 - phi**2)
+    noise[0] = rng.standard_normal()
+    x = lfilter([1.0], [1.0, -phi], noise)
+    ahead = phi**lead
+    return ndtr((ahead * x[:n] - limit) / np.sqrt(1 - ahead**2)), x[lead:] > limit
+
+
+PROB, LABEL = exceedances(np.random.default_rng(2), 240, 7)
+TIME = np.arange(240)
+
+
+def pvalue(label=LABEL, prob=PROB, **options):
+    return caltest.calibration_test(label, prob, **{**DRAWS, "time": TIME, "lead": 7, **options}).pvalue
+
+
+def test_one_prediction_a_time_that_is_known_before_the_next_is_independent():
+    plain = caltest.calibration_test(LABEL, PROB, **DRAWS)
+    for given in ({"time": TIME}, {"time": TIME, "lead": 1}, {"time": TIME[::-1] * 7, "lead": 7}):
+        timed = caltest.calibration_test(LABEL, PROB, **DRAWS, **given)
+        assert str(timed) == str(plain)
+        np.testing.assert_array_equal(timed.components[0].null_distribution, plain.components[0].null_distribution)
+
+
+def test_what_the_p_value_does_not_depend_on():
+    known = pvalue()
+    assert known != pvalue(time=None, lead=None)
+    order = np.random.default_rng(0).permutation(240)
+    days = pd.date_range("2026-01-01", periods=240)
+    assert pvalue(LABEL[order], PROB[order], time=TIME[order]) == known
+    assert pvalue(time=TIME + 1000) == pvalue(time=TIME * 10, lead=70) == known
+    assert pvalue(time=days) == pvalue(time=days, lead="7D") == pvalue(time=days.strftime("%Y-%m-%d").tolist()) == known
+    assert pvalue(sample_weight=np.full(240, 2.0)) == known
+    assert pvalue(workers=2) == known
+    series = pd.Series(PROB, index=days)
+    assert caltest.calibration_test(LABEL, series, lead=7, **DRAWS).pvalue == known
+    weight = np.where(TIME < 200, 1.0, 0.0)
+    assert pvalue(sample_weight=weight) == pvalue(LABEL[:200], PROB[:200], time=TIME[:200])
+
+
+def test_every_function_takes_times():
+    given = {"time": TIME, "lead": 7, **DRAWS}
+    three = np.column_stack([PROB / 2, PROB / 2, 1 - PROB])
+    label = np.where(LABEL, TIME % 2, 2)
+    tables = (
+        caltest.calibration_table(LABEL, PROB, **given),
+        caltest.calibration_table(label, three, **given),
+        caltest.calibration_report(label, three, **given),
+        caltest.subgroup_tests(LABEL, PROB, subgroup=TIME // 120, **given),
+        by_fold(caltest.calibration_test, LABEL, PROB, TIME // 120, **given),
+        caltest.calibration_report(LABEL, PROB, folds=TIME // 120, **{**given, "n_resamples": 399}),
+    )
+    for table in tables:
+        assert 0 < table.pvalue <= 1
+        assert "share shocks of time" in str(table.folds[0] if table.folds else table.tests[0])
+        assert table.to_dict()
+
+
+def test_what_is_said():
+    result = caltest.calibration_test(LABEL, PROB, time=TIME, lead=7, **DRAWS)
+    assert "(inflation " in result.origin
+    assert "lead 7, 34.3 independent windows of time" in result.origin
+    assert result.method == "timed-labels"
+    assert "predictions that are 7 or more apart have independent errors" in result.conditions[0].text
+    assert result.verdict.detectable is None
+    assert result.verdict.why_unknown == "labels depend on each other in time"
+    assert result.l2_error is None
+    plain = caltest.calibration_test(LABEL, PROB, **DRAWS).verdict.numbers
+    for wide, narrow in zip(result.verdict.numbers, plain, strict=False):
+        assert wide.estimate == pytest.approx(narrow.estimate, rel=0.1)
+        assert wide.interval.low < narrow.interval.low
+        assert wide.interval.high > narrow.interval.high
+
+
+def test_little_time_is_said_and_batches_of_few_weeks_decide_nothing():
+    short = caltest.calibration_test(LABEL[:70], PROB[:70], time=TIME[:70], lead=7, **DRAWS)
+    (caution,) = (note for note in short.notes if note.code == "C305")
+    assert "only 10 stretches of time as long as the lead" in caution.text
+    assert "share all of their shocks" in caution.text
+    weeks = caltest.calibration_test(LABEL, PROB, time=TIME // 60, **DRAWS)
+    assert (weeks.pvalue, weeks.decision) == (1.0, "undecidable")
+    assert "within a time that is only 4 times as long as the lead, and 5 are needed" in weeks.conclusion
+    assert weeks.verdict.advice[0].startswith("Collect predictions over a longer time.")
+
+
+REFUSED = {
+    "groups": ({"groups": TIME // 2}, "`groups` and `time` cannot be taken together"),
+    "rows": ({"resampling": caltest.Consistency(resample_predictions=True)}, "`time` needs fixed predictions"),
+    "exact": (
+        {"method": "exact", "statistic": ECE(EqualWidth(5))},
+        'method="exact" is for independent observations; with',
+    ),
+    "statistic": ({"statistic": caltest.statistics.IsotonicError()}, "`time` needs a statistic of the residuals"),
+    "lead": ({"lead": 500}, "`lead` (500) must not be longer than the time"),
+}
+
+
+def test_what_is_refused():
+    def check(case):
+        options, message = case
+        given = {"time": TIME, "lead": 7, **options}
+        check_refused(caltest.calibration_test, ValueError, message, LABEL, PROB, **given)
+
+    assert failures(REFUSED, check) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "sets"), [(100, 300), (365, 300)])
+def test_the_level_of_a_forecast_for_a_week(n, sets):
+    """With 199 draws p <= 0.05 has the probability 0.05 at most; without the lead it is rejected far more often."""
+    rng = np.random.default_rng(n)
+    rejected = np.zeros((sets, 3))
+    for number in range(sets):
+        prob, label = exceedances(rng, n, 7)
+        options = {"n_resamples": 199, "rng": rng}
+        for column, (statistic, times) in enumerate([(None, True), (KS(), True), (ECE(EqualWidth(10)), False)]):
+            given = {"time": np.arange(n), "lead": 7} if times else {}
+            found = caltest.calibration_test(label, prob, statistic=statistic, **given, **options)
+            rejected[number, column] = rejects(found.pvalue, 0.05)
+    share, error = rejected.mean(axis=0), np.sqrt(0.05 * 0.95 / sets)
+    assert (share[:2] <= 0.05 + 4 * error).all()
+    assert share[2] > 0.25
