@@ -72,8 +72,8 @@ def calibration_test(
     that groups allow. With little time or rare labels the larger p-value is taken of this and of labels that share all
     of their shocks; if the time is less than five leads, a test that does not reject is "undecidable".
 
-    With ``sample_weight`` the statistic is weighted and labels are simulated as before: the p-value is exact given weights
-    that depend on predictions and covariates, not on labels.
+    With ``sample_weight`` the statistic is weighted and labels are simulated as before: the p-value is exact given
+    weights that depend on predictions and covariates, not on labels.
 
     Parameters
     ----------
