@@ -15,7 +15,7 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._times import validate_timing
+from caltest.predictions.inputs._times import OfferedTime, validate_timing
 from caltest.predictions.inputs._validation import refuse_if, validate_count, validate_given_problem
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.engine._options import TestOptions, drawing_of
@@ -267,12 +267,11 @@ def residual_correlation(
     (0.001, [0.46, 0.26, 0.02, 0.07])
     """
     prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
-    timing = validate_timing(np.arange(len(prob)) if time is None else time, None, len(prob))
+    step = _steps(time, len(prob))
     look = Canonical() if options["lens"] is None else options["lens"]
     sample = induce(prob, outcome, lens=look, region=options["region"])
     refuse_if(sample.n_samples < 2, f"a correlation needs two observations or more, got {sample.n_samples}.")
-    assert timing is not None
-    pairs = Pairs.of(timing.step[sample.row], max_lag)
+    pairs = Pairs.of(step[sample.row], max_lag)
     drawing = drawing_of(options, sample, usual=_USUAL_DRAWS)
     n_resamples = drawing["n_resamples"].n_resamples
     with reporting(options["progress"], "simulating labels") as report:
@@ -350,6 +349,14 @@ class Pairs:
     def weights(self) -> Floats:
         """What the products of each lag count in each window, ``(n_windows, n_lags)``."""
         return np.maximum(1 - self.lag / self.window[:, None], 0.0)
+
+
+def _steps(time: Any, n_samples: int) -> Integers:
+    """Return the numbers of the times of observations, which are in order if no times are known."""
+    values = time.values if isinstance(time, OfferedTime) else time
+    timing = validate_timing(np.arange(n_samples) if values is None else values, None, n_samples)
+    assert timing is not None
+    return timing.step
 
 
 def lag_products(sample: Sample, pairs: Pairs, outcomes: NDArray[Any]) -> Floats:

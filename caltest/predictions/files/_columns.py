@@ -208,6 +208,24 @@ def notice(table: Table, used: Sequence[str], others: dict[str, str | None]) -> 
     return warned, said
 
 
+def guess_time(table: Table, used: Sequence[str]) -> str | None:
+    """Return the first column that is not used and holds dates in order; None if there is none."""
+    return next((name for name in table.frame.columns if name not in used and _are_dates_in_order(table, name)), None)
+
+
+def _are_dates_in_order(table: Table, name: str) -> bool:
+    import pandas as pd
+
+    column = table.frame[name]
+    if holds_vectors(table, name) or column.dtype.kind not in "MO" or column.isna().any():
+        return False
+    if column.dtype.kind == "O":
+        if not re.match(r"\d{4}-\d{2}-\d{2}", str(column.iloc[0])):
+            return False
+        column = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
+    return bool(column.is_monotonic_increasing or column.is_monotonic_decreasing) and column.nunique() > 1
+
+
 class Match(NamedTuple):
     """Labels, the label of each column (None: class indices), and how they were matched."""
 

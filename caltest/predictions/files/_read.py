@@ -16,6 +16,7 @@ from caltest.predictions.files._columns import (
     Columns,
     guess_label,
     guess_prob,
+    guess_time,
     match_classes,
     named_as_labels,
     notice,
@@ -26,6 +27,7 @@ from caltest.predictions.files._table import Table, shortened
 from caltest.predictions.files._text import read_text
 from caltest.predictions.files._values import labels, normalised, probabilities, refuse_outside, refuse_several_models
 from caltest.predictions.inputs._refusals import require
+from caltest.predictions.inputs._times import OfferedTime
 from caltest.results._note import warn_user
 
 
@@ -47,8 +49,9 @@ class PredictionFile:
         Whether that name was guessed.
     prob : tuple of str
         Names of the probability columns.
-    folds, groups, sample_weight : array of shape (n_samples,) or None
-        Cross-validation folds, groups and weights of the observations, from the columns that were named for them.
+    folds, groups, sample_weight, time : array of shape (n_samples,) or None
+        Cross-validation folds, groups and weights of the observations, and when predictions were made, from the columns
+        that were named for them.
     subgroup : dict of str to array of shape (n_samples,)
         The columns that were named for subgroups, by their names.
     matched_by : str
@@ -57,6 +60,8 @@ class PredictionFile:
         How the file was read, such as its format, separator and encoding; what was guessed says so.
     noticed : tuple of str
         Sentences about columns that were not used.
+    offered_time : OfferedTime or None
+        A column of dates in order that was not named, from which tests make a caution where it matters.
 
     Examples
     --------
@@ -76,10 +81,12 @@ class PredictionFile:
     folds: NDArray[Any] | None = None
     groups: NDArray[Any] | None = None
     sample_weight: NDArray[Any] | None = None
+    time: NDArray[Any] | None = None
     subgroup: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     matched_by: str = ""
     reading: Mapping[str, str] = field(default_factory=dict)
     noticed: tuple[str, ...] = ()
+    offered_time: OfferedTime | None = None
 
     @property
     def n_classes(self) -> int:
@@ -112,6 +119,7 @@ def read_predictions(
     *,
     groups: str | None = None,
     sample_weight: str | None = None,
+    time: str | None = None,
     subgroup: Sequence[str] | None = None,
     classes: Sequence[Any] | None = None,
     class_names: Sequence[str] | None = None,
@@ -131,9 +139,9 @@ def read_predictions(
     label, prob : str and sequence of str, optional
         Names of the label column and of the probability columns (keys in an NPZ file). By default they are guessed
         from the names and types of the columns. One column may hold a list of probabilities in each row.
-    folds, groups, sample_weight : str, optional
+    folds, groups, sample_weight, time : str, optional
         Names of the columns with the cross-validation fold of each observation, with its group, such as its patient,
-        and with its weight. They are not guessed.
+        with its weight, and with the time when its prediction was made. They are not guessed.
     subgroup : sequence of str, optional
         Names of columns whose values are subgroups, such as its site and its age.
     classes : sequence, optional
@@ -190,7 +198,7 @@ def read_predictions(
     """
     for name, value in {"prob": prob, "subgroup": subgroup, "classes": classes, "class_names": class_names}.items():
         require(not isinstance(value, str), f"`{name}` must be a sequence of names", value, right_type=False)
-    others = {"folds": folds, "groups": groups, "sample_weight": sample_weight}
+    others = {"folds": folds, "groups": groups, "sample_weight": sample_weight, "time": time}
     asked = Asked(label, prob, classes, class_names, others, tuple(subgroup or ()))
     source = find_source(path, file_format)
     _check_options(source, sep, decimal, header, encoding)
@@ -313,6 +321,9 @@ def _check_options(source: Source, sep: str | None, decimal: str, header: Any, e
         source.refuse(f"`{wrong}` is for CSV and TSV files, and the format is {source.reading['format']}")
 
 
+_OTHERS = ("folds", "groups", "sample_weight", "time")
+
+
 @dataclass(frozen=True)
 class Asked:
     """What was asked for: names of columns, and the labels of the probability columns; None where it is guessed."""
@@ -321,7 +332,7 @@ class Asked:
     prob: Sequence[str] | None = None
     classes: Sequence[Any] | None = None
     class_names: Sequence[str] | None = None
-    others: dict[str, str | None] = field(default_factory=lambda: dict.fromkeys(("folds", "groups", "sample_weight")))
+    others: dict[str, str | None] = field(default_factory=lambda: dict.fromkeys(_OTHERS))
     subgroup: tuple[str, ...] = ()
 
     @property
@@ -373,6 +384,7 @@ def _matched(
     warned, noticed = notice(table, [label, *columns, *asked.subgroup], asked.others)
     for text in warned:
         warn_user(text)
+    dates = None if asked.others["time"] else guess_time(table, [label, *columns, *asked.aside])
     taken: dict[str, Any] = {argument: aside[name] if name else None for argument, name in asked.others.items()}
     return PredictionFile(
         match.y_true,
@@ -386,6 +398,7 @@ def _matched(
         matched_by=match.by,
         reading={**table.reading, "probability columns": "given" if asked.prob else "guessed"},
         noticed=tuple(noticed),
+        offered_time=None if dates is None else OfferedTime(table.frame[dates].to_numpy(), dates, "`time` and `lead`"),
     )
 
 

@@ -32,7 +32,7 @@ from caltest.predictions.inputs._frames import (
 from caltest.predictions.inputs._options import as_declared, whole_signature, with_options
 from caltest.predictions.inputs._parts import advice_on_groups, repeated_index
 from caltest.predictions.inputs._refusals import refuse, refuse_other_names
-from caltest.predictions.inputs._times import is_time_index
+from caltest.predictions.inputs._times import OfferedTime, is_time_index
 from caltest.predictions.inputs._validation import widen
 from caltest.results import Note, Result
 from caltest.results._note import warn_user
@@ -153,9 +153,9 @@ def _read(given: dict[str, Any], parameters: set[str]) -> Problem | None:
         half = {name for name, value in probs.items() if getattr(value, "dtype", None) == np.float16}
         probs |= {name: probs[name].astype(np.float64) for name in half}
     _refuse_other_indexes(given, labels, argument, probs if parts else {})
-    if "time" in parameters and ("lead" not in parameters or given.get("lead") is not None):
-        _take_time_of_index(given, *labels.values(), *probs.values())
     given.update({name: read_observations(given[name], name) for name in _OBSERVATIONS if given.get(name) is not None})
+    if "time" in parameters and given.get("time") is None:
+        given["time"] = _time_of_index(*labels.values(), *probs.values())
     if not probs:
         return None
     if not any(given.get(name) is not None for name in ("groups", "groups_a")):
@@ -177,10 +177,10 @@ def _read(given: dict[str, Any], parameters: set[str]) -> Problem | None:
     return problem
 
 
-def _take_time_of_index(given: dict[str, Any], *tables: Any) -> None:
-    """Give the index of a frame or series as ``time``, if it holds dates and no other time was given."""
-    if given.get("time") is None:
-        given["time"] = next(filter(is_time_index, map(index_of, tables)), None)
+def _time_of_index(*tables: Any) -> OfferedTime | None:
+    """Return the index of a frame or series that holds dates; None if there is none."""
+    found = next(filter(is_time_index, map(index_of, tables)), None)
+    return None if found is None else OfferedTime(found)
 
 
 def _read_unlabelled(given: dict[str, Any], arguments: tuple[str, ...]) -> Problem:

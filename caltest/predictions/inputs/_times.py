@@ -67,12 +67,42 @@ class Timing:
         return Timing(_with_short_gaps(times, self.lead)[place], self.lead, self.text)
 
 
+@dataclass(frozen=True, eq=False)
+class OfferedTime:
+    """Times that stand beside the predictions and that nobody named: without a lead nothing is computed from them.
+
+    Attributes
+    ----------
+    values : array-like of shape (n_samples,)
+        Dates.
+    column : str or None
+        The name of their column; None for an index.
+    option : str
+        What has to be given so that they are used.
+    """
+
+    values: Any
+    column: str | None = None
+    option: str = "`lead`"
+
+    @property
+    def name(self) -> str:
+        """Where they were found, in words."""
+        return "the index" if self.column is None else f"the column {self.column!r}"
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> OfferedTime:
+        return OfferedTime(self.values[rows], self.column, self.option)
+
+
 def validate_timing(time: Any, lead: Any, n_samples: int) -> Timing | None:
     """Return when predictions were made and the lead, in steps of one length; None if neither is given.
 
     Parameters
     ----------
-    time : array-like of shape (n_samples,), Timing or None
+    time : array-like of shape (n_samples,), Timing, OfferedTime or None
         Numbers, dates, datetimes or texts of dates in ISO 8601, in any order; equal ones are a batch.
     lead : int, timedelta, numpy.timedelta64, str or None
         How long after its prediction a label is known. A whole number is in the unit of ``time`` if that holds numbers;
@@ -89,6 +119,8 @@ def validate_timing(time: Any, lead: Any, n_samples: int) -> Timing | None:
         If ``lead`` is given without ``time``, is not positive, or longer than the data; if ``time`` has another length,
         a missing value or several time zones; if ``lead`` is a number, and dates are not whole steps apart.
     """
+    if isinstance(time, OfferedTime):
+        time = None if lead is None else time.values
     if time is None:
         refuse_if(
             lead is not None,

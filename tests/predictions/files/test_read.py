@@ -256,3 +256,25 @@ def test_columns_of_two_models_are_refused_with_the_way_out(tmp_path):
     with pytest.raises(ValueError, match=r"columns model_a, model_b do not hold .*with `prob`, one of them if each is"):
         read_predictions(path)
     assert read_predictions(path, prob=["model_b"]).y_prob[:2].tolist() == [0.8, 0.3]
+
+
+def test_times_are_named_and_dates_in_order_are_offered(tmp_path):
+    days = pd.date_range("2026-01-01", periods=8).strftime("%Y-%m-%d")
+    path = write(tmp_path, "a.csv", table().assign(date=days, year=2026))
+    found = read_predictions(path)
+    assert found.time is None
+    assert found.offered_time.name == "the column 'date'"
+    assert found.offered_time.values.tolist() == days.tolist()
+    named = read_predictions(path, time="date")
+    assert named.time.tolist() == days.tolist()
+    assert named.offered_time is None
+    with pytest.raises(ValueError, match="no column 'day' for `time`"):
+        read_predictions(path, time="day")
+    for other in (days[[1, 0, 2, 3, 4, 5, 6, 7]], ["2026-01-01"] * 8, [*days[:-1], "2026-13-01"], [*days[:-1], None]):
+        assert read_predictions(write(tmp_path, "b.csv", table().assign(date=other))).offered_time is None
+    times = pd.to_datetime(days[::-1])
+    for name in ("a.parquet", "a.npz"):
+        arrays = {"label": LABEL, "prob": PROB, "date": times.to_numpy()}
+        given = write(tmp_path, name, table().assign(date=times) if name == "a.parquet" else arrays)
+        assert read_predictions(given).offered_time.column == "date"
+        assert read_predictions(given, time="date").time[0] == times[0]
