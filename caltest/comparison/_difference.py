@@ -88,8 +88,13 @@ class DifferenceResult(Decision, Result):
         Number of observations of each model.
     n_groups : tuple of int or None
         Number of groups of each model's observations, if only groups are independent.
+    lead : str or None
+        How long after its prediction a label is known, of forecasts that overlap.
+    n_windows : float or None
+        How many times the lead these forecasts span.
     smallest_possible_pvalue : float
-        The smallest p-value that any labels could have; 1 with fewer than 5 effective groups or observations.
+        The smallest p-value that any labels could have; 1 with fewer than 5 effective groups or observations, or fewer
+        than 9 windows as long as the lead.
     n_expected : float
         Expected number of the rarer one of events and other observations (of right and wrong predictions for several
         classes), the smaller one of both models. With fewer than 5 a test that does not reject is undecidable.
@@ -121,6 +126,8 @@ class DifferenceResult(Decision, Result):
     lens_name: str
     n_samples: tuple[int, int]
     n_groups: tuple[int, int] | None = None
+    lead: str | None = None
+    n_windows: float | None = None
     smallest_possible_pvalue: float = 0.0
     n_expected: float = math.inf
     n_resamples: int = 0
@@ -158,6 +165,9 @@ class DifferenceResult(Decision, Result):
     @property
     def condition(self) -> Note:
         """When the p-value is valid."""
+        if self.lead is not None:
+            text = f"every label is known {self.lead} after its prediction, and no prediction was made with later ones."
+            return Note("C101", text)
         what = "observations" if self.n_groups is None else "groups of observations"
         return Note("C101", f"{what} are independent and no label was used to make the predictions.")
 
@@ -189,6 +199,7 @@ class DifferenceResult(Decision, Result):
             subject=self.subject,
             n_samples=finding.n,
             n_groups=None if self.n_groups is None else max(self.n_groups),
+            n_windows=self.n_windows,
             n_resamples=self.n_resamples,
             n_expected=self.n_expected,
             numbers=self.typical_errors,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,8 @@ class GroupedPairTerms(GroupsInCells):
     minority : int
         Number of labels that show that labels vary (`rare_outcomes`), in cells that are known.
     """
+
+    degrees: ClassVar[float] = math.inf  # the pivots know that groups are few
 
     row_group: NDArray[np.int64]
     entry: NDArray[np.int64]

@@ -159,6 +159,7 @@ class ModelComparison(Result):
             subject=single.subject,
             n_samples=self.n_samples,
             n_groups=None if single.n_groups is None else max(single.n_groups),
+            n_windows=single.n_windows,
             n_resamples=self.n_resamples,
             n_expected=self._n_expected,
             numbers=() if self.folds else tuple(model.typical_error for model in self.models),

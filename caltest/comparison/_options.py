@@ -9,6 +9,7 @@ from caltest.predictions.inputs._options import (
     DesignOptions,
     LensOption,
     Option,
+    TimeOptions,
     WorkOptions,
 )
 from caltest.predictions.inputs._validation import validate_choice, validate_level
@@ -63,6 +64,10 @@ class PairOptions(ClassesOption, LensOption, PartitionOption, DrawsOption, WorkO
 
 class DesignedPairOptions(PairOptions, DesignOptions, total=False):
     """What comparisons take that know weights and groups."""
+
+
+class PairInTimeOptions(DesignedPairOptions, TimeOptions, total=False):
+    """What comparisons take that know weights, groups and times."""
 
 
 class TrackOptions(ClassesOption, LensOption, DesignOptions, DrawsOption, AlphaOption, WorkOptions, total=False):

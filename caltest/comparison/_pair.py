@@ -32,6 +32,8 @@ from caltest.comparison._u_statistics import (
 from caltest.hypothesis_tests._evidence import Evidence
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
+from caltest.predictions.inputs._refusals import refuse_if
+from caltest.predictions.inputs._times import Timing, validate_timing
 from caltest.resampling import correct_pvalues
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.resampling.engine._pvalues import CombinedPValues
@@ -43,8 +45,13 @@ from caltest.results._models_verdict import ModelDifference
 from caltest.results._plain import to_plain
 from caltest.results._progress import Progress, part_of
 from caltest.statistics._segments import FEWEST_GROUPS
+from caltest.statistics._sums_in_time import SumsInTime, fewest_windows
 
 _NORMAL = "normal, variance from Hoeffding's decomposition (asymptotic, conservative near calibration)"
+_STUDENT = (
+    "Student's with {:.0f} degrees of freedom, variance from as many cosines of the time (asymptotic, conservative "
+    "near calibration)"
+)
 _BOOTSTRAP = "bootstrap samples of the observations (asymptotic, conservative near calibration)"
 _SHARED = " with a shared effect of each group"
 SOME_GROUPS = 20
@@ -179,6 +186,23 @@ class PairDifferences:
     notes: tuple[Note, ...]
 
 
+def time_of_pairs(time: Any, lead: Any, groups: Any, variance: str, n_samples: int) -> Timing | None:
+    """Return the times of observations that models share; refuse what cannot be taken together with them."""
+    timing = validate_timing(time, lead, n_samples)
+    if timing is not None:
+        refuse_if(
+            groups is not None,
+            "`groups` and `time` cannot be taken together: how labels depend on each other in both ways is not known. "
+            "Pass the longer stretches of time as groups, or one observation of each group at a time.",
+        )
+        refuse_if(
+            variance == "bootstrap",
+            'variance="bootstrap" draws independent observations, which forecasts in time are not; with `time` take '
+            'variance="asymptotic".',
+        )
+    return timing
+
+
 def compare_pairs(
     probs: Sequence[NDArray[Any]],
     samples: Sequence[Sample],
@@ -216,22 +240,22 @@ def compare_pairs(
         largest.extend(np.abs([found.kinds for found in pivots.values()]).max(axis=0))
     single, evidence = {}, [Evidence.of(sample, lens, None) for sample in samples]
     for a, b in pairs:
-        grouped = _groups_of([terms[a], terms[b]])
+        dependent = _dependence_of([terms[a], terms[b]])
         single[a, b] = _difference_result(
             differences,
             (a, b),
             drawn[a, b] if drawn is not None and is_single else None,
             pivots=pivots.get((a, b)),
-            notes=(*grouped.pop("notes", ()), *notes),
+            notes=(*dependent.pop("notes", ()), *notes),
             n_samples=(samples[a].n_samples, samples[b].n_samples),
             paired=paired,
             lens=lens,
             n_expected=min(evidence[a].n_expected, evidence[b].n_expected),
             subject=evidence[a].subject,
-            **grouped,
+            **dependent,
             **context,
         )
-    return PairDifferences(single, largest, not is_drawn, _groups_of(terms).get("notes", ()))
+    return PairDifferences(single, largest, not is_drawn, _dependence_of(terms).get("notes", ()))
 
 
 def adjust_pairs(models: Sequence[ComparedModel], tested: PairDifferences, level: float) -> list[ComparedPair]:
@@ -282,23 +306,24 @@ def _difference_result(
     deviation: NDArray[np.float64] | None,
     *,
     pivots: Pivots | None = None,
+    too_few: bool = False,
     notes: tuple[Note, ...] = (),
     **context: Any,
 ) -> DifferenceResult:
-    """Return the result for a pair of models.
+    """Return the result for a pair of models; ``too_few`` groups or windows of time decide nothing.
 
     Bootstrap deviations ``(n_resamples,)`` replace the normal limit, and so do the pivots of groups or weights; with
     both, the larger p-value and the longer interval are taken.
     """
-    from scipy.special import ndtr, ndtri
-
     a, b = (float(differences.estimate[i]) for i in pair)
     error = math.sqrt(differences.variance[pair])
     difference = a - b if error > 0 else 0.0
     z = difference / error if error > 0 else 0.0
     level = context["confidence_level"]
-    origin, pvalue, below = _NORMAL, float(2 * ndtr(-abs(z))), float(ndtri((1 + level) / 2)) * error
-    smallest, n_resamples = 0.0, 0 if deviation is None else len(deviation)
+    is_normal = math.isinf(differences.degrees)
+    origin = _NORMAL if is_normal else _STUDENT.format(differences.degrees)
+    pvalue, reach = _limit(z, level, differences.degrees)
+    below, smallest, n_resamples = reach * error, 0.0, 0 if deviation is None else len(deviation)
     if deviation is not None:
         origin = f"{len(deviation)} {_BOOTSTRAP}"
         drawn = critical_value(np.abs(deviation), abs(difference), level)
@@ -315,14 +340,14 @@ def _difference_result(
         least = (pvalue, below) if normal else (0.0, 0.0)
         is_grouped = context.get("n_groups") is not None
         origin = _drawn_origin(origin, pivots, is_bootstrap=deviation is not None, is_grouped=is_grouped)
-        reach = pivots.reach(level)
+        both = pivots.reach(level)
         pvalue = max(least[0], pivots.pvalue(z))
-        below, above = (max(least[1], far * error) if error > 0 else 0.0 for far in reach)
-        if not math.isfinite(sum(reach)):
+        below, above = (max(least[1], far * error) if error > 0 else 0.0 for far in both)
+        if not math.isfinite(sum(both)):
             notes = (*notes, _too_few_draws(pivots.n_resamples, "draw", level))
             smallest = max(smallest, 1 / (pivots.n_resamples + 1))
-        if pivots.degrees + 1 < FEWEST_GROUPS:
-            pvalue, below, above, smallest = 1.0, math.inf, math.inf, 1.0
+    if too_few:
+        pvalue, below, above, smallest = 1.0, math.inf, math.inf, 1.0
     if not differences.informative[pair]:
         below, above, notes = math.inf, math.inf, (*notes, _NO_VARIANCE)
     return DifferenceResult(
@@ -342,6 +367,15 @@ def _difference_result(
     )
 
 
+def _limit(z: float, level: float, degrees: float) -> tuple[float, float]:
+    """Return the two-sided p-value and the critical value of the normal distribution, or of Student's."""
+    from scipy.special import ndtr, ndtri, stdtr, stdtrit
+
+    if math.isinf(degrees):
+        return float(2 * ndtr(-abs(z))), float(ndtri((1 + level) / 2))
+    return float(2 * stdtr(degrees, -abs(z))), float(stdtrit(degrees, (1 + level) / 2))
+
+
 def _drawn_origin(bootstrap: str, pivots: Pivots, *, is_bootstrap: bool, is_grouped: bool) -> str:
     """Return where the p-value of groups or weights comes from, in words."""
     has_signs = len(pivots.kinds) > 1
@@ -350,8 +384,13 @@ def _drawn_origin(bootstrap: str, pivots: Pivots, *, is_bootstrap: bool, is_grou
     return f"{f'{bootstrap}, and ' if is_bootstrap else ''}{pivots.n_resamples:,} draws of {kind}{larger}"
 
 
-def _groups_of(terms: Sequence[Terms]) -> dict[str, Any]:
-    """Return the numbers of groups of the observations of two models, and a caution if these or the weights are few."""
+def _dependence_of(terms: Sequence[Terms]) -> dict[str, Any]:
+    """Return what depends on each other in the observations of two models, and a caution if that is too much.
+
+    This is the number of groups, or the lead of forecasts with the number of windows as long as it.
+    """
+    if isinstance(terms[0], SumsInTime):
+        return _windows_of(terms[0])
     drawn = [part for part in terms if isinstance(part, GroupedPairTerms)]
     if not drawn:
         return {}
@@ -372,7 +411,7 @@ def _groups_of(terms: Sequence[Terms]) -> dict[str, Any]:
             f"{known} Fewer than {FEWEST_GROUPS} do not show how uncertain the difference is: the p-value is 1, the "
             f"smallest possible one, and there is no interval. {advice}"
         )
-        found["notes"] = (Note("C303" if is_grouped else "C304", text),)
+        found |= {"too_few": True, "notes": (Note("C303" if is_grouped else "C304", text),)}
     elif is_grouped and worth < SOME_GROUPS:
         text = (
             f"{few.n_groups:,} groups are worth {worth:.1f} groups of equal size {where}. With fewer than "
@@ -381,6 +420,20 @@ def _groups_of(terms: Sequence[Terms]) -> dict[str, Any]:
         )
         found["notes"] = (Note("C303", text),)
     return found
+
+
+def _windows_of(terms: SumsInTime) -> dict[str, Any]:
+    """Return the lead of forecasts and the number of windows as long as it, and a caution if these are too few."""
+    timing, needed = terms.timing, fewest_windows()
+    found: dict[str, Any] = {"lead": timing.text, "n_windows": timing.n_windows}
+    if terms.is_known:
+        return found
+    text = (
+        f"The predictions span {timing.n_windows:.3g} times the lead ({timing.text}). Fewer than {needed} do not show "
+        "how uncertain the difference is: the p-value is 1, the smallest possible one, and there is no interval. "
+        "Collect predictions of a longer time."
+    )
+    return {**found, "too_few": True, "notes": (Note("C305", text),)}
 
 
 def _too_few_draws(n_resamples: int, draw: str, confidence_level: float) -> Note:

@@ -8,8 +8,8 @@ from typing import Any, Unpack
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.comparison._difference import DifferenceResult, combine_differences
-from caltest.comparison._options import DesignedPairOptions, PairOptions
-from caltest.comparison._pair import compare_pairs
+from caltest.comparison._options import PairInTimeOptions, PairOptions
+from caltest.comparison._pair import compare_pairs, time_of_pairs
 from caltest.hypothesis_tests._by_fold import each_fold, labels_of
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
@@ -29,7 +29,7 @@ def paired_test(
     prob_b: ArrayLike,
     *,
     folds: Any = None,
-    **options: Unpack[DesignedPairOptions],
+    **options: Unpack[PairInTimeOptions],
 ) -> DifferenceResult:
     r"""Test whether two models are equally miscalibrated, on the same observations.
 
@@ -65,6 +65,23 @@ def paired_test(
     least that of the normal limit. With fewer than five effective groups
     (observations), :math:`(\sum w)^2 / \sum w^2` by their weights, the p-value is 1 and there is no interval.
 
+    With ``time`` the models forecast what is known only after a lead of h steps, so that residuals of predictions less
+    than h apart may depend on each other in any way; those further apart are uncorrelated, because no prediction uses
+    a later label. Then T is a sum over pairs of observations that are h or more apart, and its variance comes from
+    cosines of the time (Lazarus et al. 2018): with the residuals minus the mean of their cell, N steps, and
+
+    .. math:: V_{jb} = \sqrt{\tfrac2K} \sum_{i \in b} \cos\Bigl(\pi j \frac{t_i + 1/2}{N}\Bigr) (e_i - \bar e_b),
+              \qquad j = 1, \dots, K,
+
+    the sums :math:`V_j` take the place of observations: :math:`H_{jk} = \sum_b c_b V_{jb} \cdot V_{kb}` and
+    :math:`g_j = \sum_b V_{jb} \cdot \bar e_b` of one model minus those of the other, with the factor
+    :math:`c_b \approx 1 / n_b` of T, and :math:`Q = \tfrac{K}{K - 1} \sum_{j \ne k} H_{jk}^2`. z has Student's
+    distribution with K degrees of freedom. K is a third of the windows of time as long as the lead, and at most
+    :math:`.4\, m^{2/3}` for m different times (or 8 where that is less) and 100. With fewer than 9 windows the p-value
+    is 1 and there is no interval. The rule for rare outcomes counts observations over the inflation, the variance of
+    the sum of the residuals over that of independent ones. Predictions of equal times, such as those of a week, are a
+    batch, whose labels may depend on each other too.
+
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
@@ -83,7 +100,7 @@ def paired_test(
         How the variance of the difference is found. "asymptotic" takes z as normal. "bootstrap" draws observations with
         replacement, the same for both models, with fixed cells; pairs of copies of one observation are left out, and
         the sum over observations is scaled to its variance above. With groups or weights the p-value is at least the
-        simulated one.
+        simulated one. Forecasts in time need "asymptotic".
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
@@ -108,7 +125,9 @@ def paired_test(
         If predictions are outside [0, 1] or do not sum to 1, or a label is unknown; if the models differ in their
         number of observations or classes; if ``variance`` is unknown, ``alpha`` is not strictly between 0 and 1, or
         ``n_resamples`` < 1; if ``partition`` needs two outcomes and the lens returns more; if ``folds`` has another
-        length, lacks a value, or holds one fold only or a different one for every observation.
+        length, lacks a value, or holds one fold only or a different one for every observation; if ``lead`` is given
+        without ``time``, is not positive or longer than the data; if ``time`` is given with ``groups`` or with
+        ``variance="bootstrap"``.
 
     See Also
     --------
@@ -125,6 +144,9 @@ def paired_test(
     errors, The Review of Economics and Statistics.
     R. M. Bell and D. F. McCaffrey (2002), Bias reduction in standard errors for linear regression with multi-stage
     samples, Survey Methodology.
+    F. X. Diebold and R. S. Mariano (1995), Comparing predictive accuracy, Journal of Business & Economic Statistics.
+    E. Lazarus, D. J. Lewis, J. H. Stock and M. W. Watson (2018), HAR inference: recommendations for practice, Journal
+    of Business & Economic Statistics.
 
     Examples
     --------
@@ -138,13 +160,14 @@ def paired_test(
     """
     outcome, probs = validate_models(y_true, {"prob_a": prob_a, "prob_b": prob_b}, options["classes"])
     sample_weight, groups = options.pop("sample_weight"), options.pop("groups")
+    timing = time_of_pairs(options.pop("time"), options.pop("lead"), groups, options["variance"], len(outcome))
     if folds is not None:
         parts = validate_folds(folds, len(outcome))
         arguments = labels_of(outcome, options["classes"]), *probs
-        each = {"sample_weight": sample_weight, "groups": groups}
+        each = {"sample_weight": sample_weight, "groups": groups, "time": timing}
         tests = each_fold(paired_test, parts, arguments, each, **options)
         return combine_differences(parts.names, tests, options["alpha"])
-    design = validate_design(sample_weight, groups, len(outcome))
+    design = validate_design(sample_weight, groups, len(outcome), timing)
     samples = [induce(prob, outcome, lens=options["lens"], **design) for prob in probs]
     return _compare(probs, samples, paired=True, **options)
 

@@ -27,6 +27,7 @@ from caltest.results._progress import Progress, part_of
 from caltest.statistics._segments import rare_outcomes
 from caltest.statistics._skce import residuals
 from caltest.statistics._squared_l2_distribution import cell_moments, stated_deviation
+from caltest.statistics._sums_in_time import SumsInTime
 
 _BLOCK_VALUES = 2**21  # counts of drawn observations held at a time: 16 MB
 
@@ -63,6 +64,8 @@ class PairTerms:
 
     unknown: ClassVar[float] = 0.0
     """A cell of one observation cannot show a squared error; the error is that of the other cells."""
+    degrees: ClassVar[float] = math.inf
+    """Degrees of freedom of a variance."""
 
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> PairTerms:
@@ -176,12 +179,17 @@ class PairTerms:
         return linear, by_pair / n
 
 
-Terms = PairTerms | GroupedPairTerms
+Terms = PairTerms | GroupedPairTerms | SumsInTime
 _EQUAL = 1e-9  # relative; estimates that differ less differ by rounding
 
 
 def terms_of(samples: Sequence[Sample], partition: Any) -> list[Any]:
-    """Return the terms of each sample over the cells of a partition: of groups for all if any has groups or weights."""
+    """Return the terms of each sample over the cells of a partition.
+
+    They are those of forecasts in time for all if any has times, and those of groups if any has groups or weights.
+    """
+    if any(sample.timing is not None for sample in samples):
+        return [SumsInTime.of(sample, partition) for sample in samples]
     is_plain = all(sample.group is None and sample.weight is None for sample in samples)
     return [(PairTerms if is_plain else GroupedPairTerms).of(sample, partition) for sample in samples]
 
@@ -214,6 +222,8 @@ class Differences:
         Whether fewer than ten observations of a model have a rare outcome.
     unknown : array of shape (n_models,)
         How large the squared error of each model may be in cells of a single group, which no pair of groups shows.
+    degrees : float
+        Degrees of freedom of the variances; infinite where their limit is normal.
     """
 
     estimate: NDArray[np.float64]
@@ -222,6 +232,7 @@ class Differences:
     predicted: NDArray[np.float64]
     few: NDArray[np.bool_]
     unknown: NDArray[np.float64]
+    degrees: float = math.inf
 
     @classmethod
     def of(cls, terms: Sequence[Any], *, paired: bool) -> Differences:
@@ -236,7 +247,8 @@ class Differences:
         predicted = np.array([part.predicted_deviation for part in terms])
         few = np.array([part.minority < FEW_SURPRISES for part in terms])
         unknown = np.array([part.unknown for part in terms])
-        return cls(np.array([part.estimate for part in terms]), by_pair, linear, predicted, few, unknown)
+        estimate, degrees = np.array([part.estimate for part in terms]), min(part.degrees for part in terms)
+        return cls(estimate, by_pair, linear, predicted, few, unknown, degrees)
 
     @cached_property
     def variance(self) -> NDArray[np.float64]:
@@ -288,10 +300,16 @@ def resample(
     Observations are drawn with replacement, the same ones for all models that share them. Pairs of copies of one
     observation are left out, so that the deviations are centred, and the sum over observations is shrunk: its plain
     bootstrap counts the noise of the pairs again, which triples the variance near calibration.
+
+    Of forecasts in time the cosines are weighted by normal numbers, over one that makes each of them Student's.
     """
     generator = validate_rng(rng)  # one seed for each set of observations
     if len({len(terms.scores) for terms in models}) > 1 and paired:
         refuse("models that are compared on the same observations must have the same groups.")
+    if isinstance(models[0], SumsInTime):
+        change = _student_numbers(generator, n_resamples, models[0].n_cosines)
+        linear, by_pair = np.stack([terms.deviations(change) for terms in models], axis=1)
+        return _differences_of(linear, by_pair, differences)
     groups = [models] if paired else [[model] for model in models]
     schemes = [BootstrapDraws.of(n_resamples, generator) for _ in groups]
     parts = [
@@ -299,7 +317,20 @@ def resample(
         for number, (draws, group) in enumerate(zip(schemes, groups, strict=True))
     ]
     linear, by_pair = np.concatenate(parts, axis=1)
+    return _differences_of(linear, by_pair, differences)
+
+
+def _differences_of(
+    linear: NDArray[np.float64], by_pair: NDArray[np.float64], differences: Differences
+) -> NDArray[np.float64]:
+    """Return the deviations of differences from those of the models, ``(n_models, n_resamples)`` each."""
     return differences.shrinkage[..., None] * (linear[:, None] - linear) + by_pair[:, None] - by_pair
+
+
+def _student_numbers(rng: np.random.Generator, n_resamples: int, degrees: int) -> NDArray[np.float64]:
+    """Return numbers ``(n_resamples, degrees)`` of Student's distribution, whose variance is the same for a draw."""
+    normal = rng.standard_normal((n_resamples, degrees))
+    return normal / np.sqrt(rng.chisquare(degrees, (n_resamples, 1)) / degrees)
 
 
 def critical_value(null: NDArray[np.float64], observed: float, level: float) -> tuple[float, float]:

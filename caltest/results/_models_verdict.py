@@ -168,6 +168,8 @@ class ModelsVerdict(Verdict):
         Why it cannot be told whether the models are calibrated whose decision is "undecidable".
     n_folds : int
         Number of folds; 0 without.
+    n_windows : float or None
+        How many times the lead forecasts in time span.
     paired : bool
         Whether all models have the same observations.
     """
@@ -179,6 +181,7 @@ class ModelsVerdict(Verdict):
     p_of_calibration: Mapping[str, float]
     unknown: str = ""
     n_folds: int = 0
+    n_windows: float | None = None
     paired: bool = True
 
     _left_out: ClassVar[frozenset[str]] = Verdict._left_out | {
@@ -262,6 +265,8 @@ class ModelsVerdict(Verdict):
         smallest, kind = self.smallest_possible_pvalue, self.others[0].p_name
         if rejects(smallest, self.alpha):
             reason = few_expected(self.subject or Subject())
+        elif self.n_windows is not None and smallest >= 1:
+            reason = f"the predictions span only {self.n_windows:.3g} times the lead"
         elif self.n_groups is None and smallest >= 1:
             reason = "the weights are those of too few observations"
         else:

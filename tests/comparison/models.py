@@ -25,3 +25,23 @@ def as_naive(sample, partition):
     position = np.argsort(sample.row)
     residual = (np.eye(sample.n_outcomes)[sample.outcome] - sample.prob)[position]
     return residual[:, 1:] if sample.n_outcomes == 2 else residual, cells_of(sample, partition).index[position]
+
+
+def exceedances(n, lead, phi, rng):
+    """Probabilities that an autoregression is above 0 after a lead, and whether it was, in the order of time.
+
+    What happens up to a time determines the probability, and the labels of times closer than a lead share shocks.
+    """
+    from scipy.signal import lfilter
+    from scipy.special import ndtr
+
+    noise = rng.standard_normal(n + lead) * np.sqrt(1 - phi * phi)
+    noise[0] /= np.sqrt(1 - phi * phi)
+    state = lfilter([1.0], [1.0, -phi], noise)
+    return ndtr(phi**lead * state[:n] / np.sqrt(1 - phi ** (2 * lead))), (state[lead:] > 0).astype(int)
+
+
+def shifted(prob, shift):
+    """Probabilities whose logits are moved."""
+    odds = np.exp(shift) * prob / (1 - prob)
+    return odds / (1 + odds)
