@@ -1,7 +1,7 @@
-"""False alarms of the monitor, how soon it finds a change, and a test that is repeated every day.
+"""False alarms of the monitor, how soon it finds a change, also with leads, and a test that is repeated every day.
 
 ``python -m benchmarks.monitor`` writes docs/data/monitor.csv and the tables of docs/monitoring.md; ``--page`` measures
-nothing. It takes some minutes.
+nothing. It takes some ten minutes.
 """
 
 import argparse
@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import beta
+from scipy.signal import lfilter
+from scipy.stats import beta, norm
 
 import caltest
 from benchmarks.markdown import table
@@ -26,6 +27,8 @@ PREDICTIONS = {
     "sharp": lambda rng, n: np.clip(rng.beta(0.1, 0.1, n), 1e-12, 1 - 1e-12),
     "rare (0.1 %)": lambda rng, n: rng.beta(0.5, 499.5, n),
 }
+N_AHEAD = 1_000  # observations of a path with a lead
+WEEKLY = 10  # scores
 CHANGES = {"odds x 1.28": (1.28, 1), "odds x 1.65": (1.65, 1), "odds x 0.5": (0.5, 1), "slope 0.7": (1, 0.7)}
 
 
@@ -65,6 +68,84 @@ def delay(kind, change, calm, n_paths, rng):
     return {"study": "delay", **where, "optimum": round(optimum), "median": np.median(delays)}
 
 
+def exceedances(rng, n, lead, persistence, threshold=0.5):
+    """Return whether an autoregression will be above a threshold, the probability of it ``lead`` before, and times."""
+    x = lfilter([math.sqrt(1 - persistence**2)], [1, -persistence], rng.normal(size=n + lead + 300))[300:]
+    ahead = persistence**lead
+    return x[lead:] > threshold, norm.cdf((ahead * x[:n] - threshold) / math.sqrt(1 - ahead**2)), np.arange(n)
+
+
+def two_states(rng, n, lead):
+    """Return whether a Markov chain of two states will be in the rarer one, the probability of it before, and times."""
+    leave, state = (0.05, 0.15), np.empty(n + lead, dtype=int)
+    state[0] = rng.random() < 0.25
+    for t, draw in enumerate(rng.random(n + lead - 1)):
+        state[t + 1] = state[t] ^ (draw < leave[state[t]])
+    ahead = np.linalg.matrix_power([[1 - leave[0], leave[0]], [leave[1], 1 - leave[1]]], lead)
+    return state[lead:] == 1, ahead[state[:n], 1], np.arange(n)
+
+
+def weekly_scores(rng, n, lead):
+    """Return outcomes, predictions and weeks; outcomes share the shocks of the weeks until they are known."""
+    week = np.arange(n) // WEEKLY
+    shock = np.append(0, rng.normal(size=week[-1] + 1 + lead).cumsum())
+    common = (shock[week + lead] - shock[week]) / math.sqrt(lead)
+    score = 0.9 * rng.normal(size=n) - 0.5
+    return math.sqrt(0.1) * common + math.sqrt(0.9) * rng.normal(size=n) < score, norm.cdf(score), week
+
+
+STREAMS = {
+    "autoregression (0.5)": lambda rng, n, lead: exceedances(rng, n, lead, 0.5),
+    "autoregression (0.8)": lambda rng, n, lead: exceedances(rng, n, lead, 0.8),
+    "autoregression (0.95)": lambda rng, n, lead: exceedances(rng, n, lead, 0.95),
+    "two states": two_states,
+    "rare events (2 %)": lambda rng, n, lead: exceedances(rng, n, lead, 0.8, norm.ppf(0.98)),
+    f"{WEEKLY} scores a week": weekly_scores,
+}
+LEADS = {
+    "autoregression (0.8)": 7,
+    "autoregression (0.95)": 30,
+    "two states": 3,
+    "rare events (2 %)": 7,
+    f"{WEEKLY} scores a week": 4,
+}
+DELAYS = [
+    *(("autoregression (0.5)", "odds x 1.35", lead) for lead in (1, 3, 7, 30)),
+    *(("autoregression (0.8)", "slope 1.5", lead) for lead in (1, 3, 7, 30)),
+    *((f"{WEEKLY} scores a week", "slope 1.5", lead) for lead in (1, 4)),
+]
+AHEAD = {"odds x 1.35": (1 / 1.35, 1), "slope 1.5": (1, 1.5)}  # of the predictions; their labels are right
+
+
+def level_ahead(kind, n_paths, rng):
+    """Return the shares of calibrated paths that ever raise an alarm, with the lead and without."""
+    alarms, ignored = 0, 0
+    for _ in range(n_paths):
+        y, prob, time = STREAMS[kind](rng, N_AHEAD, LEADS[kind])
+        alarms += caltest.CalibrationMonitor(ALPHA, lead=LEADS[kind]).update(y, prob, time=time).alarm is not None
+        ignored += caltest.CalibrationMonitor(ALPHA).update(y, prob).alarm is not None
+    shares = {"false alarms": alarms / n_paths, "ignored": ignored / n_paths}
+    return {"study": "level ahead", "predictions": kind, "lead": LEADS[kind], "runs": n_paths, **shares}
+
+
+def delay_ahead(kind, change, lead, n_paths, rng):
+    """Return the median number of steps from the first prediction to the alarm; also of a monitor for each of h turns.
+
+    Of h monitors each gets every h-th forecast, at the level alpha / h.
+    """
+    found, turns = [], []
+    for _ in range(n_paths):
+        y, prob, time = STREAMS[kind](rng, 6 * N_AHEAD, lead)
+        wrong = recalibrated(prob, *AHEAD[change])
+        alarm = caltest.CalibrationMonitor(ALPHA, lead=lead).update(y, wrong, time=time).alarm
+        found.append(math.inf if alarm is None else time[alarm - 1] + lead)
+        each = [caltest.CalibrationMonitor(ALPHA / lead).update(y[k::lead], wrong[k::lead]).alarm for k in range(lead)]
+        turns.append(min(math.inf if alarm is None else k + (alarm - 1) * lead + lead for k, alarm in enumerate(each)))
+    where = {"predictions": kind, "change": change, "lead": lead, "runs": n_paths}
+    alone = np.median(turns) if time[-1] == len(time) - 1 else math.nan
+    return {"study": "delay ahead", **where, "median": np.median(found), "turns": alone}
+
+
 def daily(n_paths, rng):
     """Return false alarms before and median delays after a change, of the monitor and of a test every day."""
     first = {"monitor": [], "test of each day": [], "test of all days": []}
@@ -96,6 +177,13 @@ def pvalue(y_true, y_prob):
     return caltest.calibration_test(y_true, y_prob, statistic=caltest.statistics.CoxScore(), method="asymptotic").pvalue
 
 
+def measure_ahead(n_level, n_delay):
+    """Return the rows of predictions whose outcomes are known later."""
+    levels = (level_ahead(kind, n_level, np.random.default_rng([SEED, 3, n])) for n, kind in enumerate(LEADS))
+    delays = (delay_ahead(*one, n_delay, np.random.default_rng([SEED, 4, n])) for n, one in enumerate(DELAYS))
+    return [*levels, *delays]
+
+
 def measure(n_level, n_delay, n_daily):
     """Return all rows of the data; every row has its own generator."""
     rows = [level(kind, n_level, np.random.default_rng([SEED, 0, n])) for n, kind in enumerate(PREDICTIONS)]
@@ -105,7 +193,8 @@ def measure(n_level, n_delay, n_daily):
         for m, change in enumerate(CHANGES)
         for calm in (0, CALM)
     ]
-    return pd.DataFrame([*rows, *daily(n_daily, np.random.default_rng([SEED, 2]))])
+    rows += daily(n_daily, np.random.default_rng([SEED, 2]))
+    return pd.DataFrame([*rows, *measure_ahead(n_level, n_delay)])
 
 
 def level_table(frame):
@@ -148,7 +237,43 @@ def daily_table(frame):
     return f"{table(head, rows)}\n{int(frame['runs'].min())} runs. Delays of runs without a false alarm.\n"
 
 
-TABLES = {"level": level_table, "delay": delay_table, "daily": daily_table}
+def level_ahead_table(frame):
+    """Return the table of false alarms with leads."""
+    rows = [
+        (
+            row["predictions"],
+            f"{row['lead']:.0f}",
+            f"{100 * row['false alarms']:.2f} %",
+            f"{100 * row['ignored']:.1f} %",
+        )
+        for _, row in frame.iterrows()
+    ]
+    head = ("calibrated predictions", "lead", "runs with an alarm", "if the lead is left out")
+    return f"{table(head, rows)}\n{int(frame['runs'].min()):,} runs of {N_AHEAD:,} observations.\n"
+
+
+def delay_ahead_table(frame):
+    """Return the table of delays with leads."""
+    rows = []
+    for _, row in frame.iterrows():
+        median, turns = (steps_in_words(row[name]) for name in ("median", "turns"))
+        rows.append((f"{row['predictions']}, {row['change']}", f"{row['lead']:.0f}", median, turns))
+    head = ("predictions, error", "lead", "median delay in steps", "a monitor for each turn")
+    return f"{table(head, rows)}\nMedians of {int(frame['runs'].min())} runs of {6 * N_AHEAD:,} observations.\n"
+
+
+def steps_in_words(steps):
+    """Return a median; of batches there is none with turns, and an infinite one is longer than the runs."""
+    return "" if math.isnan(steps) else f"{steps:,.0f}" if math.isfinite(steps) else "no alarm in most"
+
+
+TABLES = {
+    "level": level_table,
+    "delay": delay_table,
+    "daily": daily_table,
+    "level ahead": level_ahead_table,
+    "delay ahead": delay_ahead_table,
+}
 
 
 def with_tables(text, frame):

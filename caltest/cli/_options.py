@@ -68,6 +68,20 @@ parse_count = parse_number(int, lambda value: value >= 1, "an integer >= 1")
 parse_level = parse_number(float, lambda value: 0 < value < 1, "a number strictly between 0 and 1")
 
 
+def parse_lead(text: str) -> int | str:
+    """Return a number of steps of time, or a duration."""
+    from caltest.predictions.inputs._times import read_duration
+
+    if text.strip().isdecimal():
+        return int(parse_count(text))
+    try:
+        read_duration(text)
+    except (ValueError, TypeError):
+        msg = f"must be a whole number >= 1, or a duration such as 7D or 12h, got {text!r}"
+        raise argparse.ArgumentTypeError(msg) from None
+    return text
+
+
 def parse_names(text: str) -> list[str]:
     """Return names separated by commas."""
     return [name.strip() for name in text.split(",")]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from caltest.cli._followed_file import FollowedFile
 from caltest.cli._messages import refuse_if, say
@@ -23,6 +23,7 @@ from caltest.cli._options import (
     columns_of,
     lens_for,
     parse_count,
+    parse_lead,
     parse_number,
     read_file,
     shortened,
@@ -32,7 +33,10 @@ from caltest.predictions.files._source import content_of
 from caltest.predictions.inputs._refusals import refuse
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from caltest.predictions import PredictionFile
+    from caltest.predictions.files._table import Table
     from caltest.streaming import CalibrationMonitor, MonitorResult
 
 ALARM = 1  # exit code
@@ -47,8 +51,12 @@ examples:
   caltest watch log.jsonl --label outcome --prob risk --alpha 0.001
   caltest watch predictions.csv --classes yes --every 1000 --json
   caltest watch predictions.csv --once          what is there now
+  caltest watch forecasts.csv --time date --lead 7D
+  caltest watch visits.csv --batch patient
 
-Every line is one observation, written when its label is known. A line counts
+Every line is one observation, written when its label is known. With --time,
+lines are in the order of their predictions, and those of the last time wait
+for a later one; with --batch, those of a batch stand together. A line counts
 when it ends with a line break. A file that was rotated, deleted or cut off is
 followed under its name, as by tail -F. Exit codes: 1 after an alarm, 0 at the
 end of the input without one, 2 after an error.
@@ -64,8 +72,8 @@ def add_to(commands: Any) -> None:
         help="follow a growing file, with an alarm when calibration is rejected",
         description="Follow a growing file of predictions and labels, or standard input, and stop with exit code 1 "
         "when the predictions are shown not to be calibrated. However long it runs, the probability of a false alarm "
-        "is at most --alpha, if each prediction is made after all earlier labels are known, or if the observations are "
-        "independent of each other.",
+        "is at most --alpha, if each prediction is made after all earlier labels are known, or those that --time and "
+        "--lead or --batch say, or if the observations are independent of each other.",
         epilog=_EXAMPLES,
     )
     add = watch.add_argument
@@ -83,6 +91,13 @@ def add_to(commands: Any) -> None:
     add_option(columns, "--label")
     add_option(columns, "--prob", "probability columns, separated by commas")
     add_option(columns, "--classes")
+    of_time = watch.add_argument_group("predictions that are made before earlier labels are known").add_argument
+    of_time("--time", metavar="COLUMN", help="time of each prediction: dates, or numbers, which do not go backwards")
+    of_time("--batch", metavar="COLUMN", help="batch of each prediction, such as its patient, in the place of --time")
+    words = "how long after its prediction a label is known, such as 7D or 12h, or a number of times, batches or lines"
+    of_time("--lead", type=parse_lead, metavar="LEAD", help=f"{words} (default: before the next prediction)")
+    words = "time at which each label was reported; early ones are held back until all of their --time may be known"
+    of_time("--known-at", metavar="COLUMN", help=words)
     formats = ("csv", "tsv", "jsonl")
     columns.add_argument("--format", dest="file_format", choices=formats, metavar="FORMAT", help="csv, tsv or jsonl")
     add_option(columns, "--sep")
@@ -173,7 +188,8 @@ def _show(
     if options.json:
         text = json.dumps(result.to_dict(), allow_nan=False)
     elif brief:
-        text = f"{counted(result.n_samples)}: e-value {show_e_value(result.log_e_value)}"
+        pending = f" ({result.n_pending:,} pending)" if result.n_pending else ""
+        text = f"{counted(result.n_samples)}{pending}: e-value {show_e_value(result.log_e_value)}"
         text += f" (alarm at {1 / result.alpha:.4g})" if result.alarm is None else f"; alarm at {result.alarm:,}"
     else:
         text = str(result)
@@ -213,6 +229,7 @@ class _Lines:
         self._options = options
         self._first: PredictionFile | None = None
         self._head, self._n_lines = b"", 0
+        self._waiting: _Problem | None = None
 
     def result(self, monitor: CalibrationMonitor) -> MonitorResult:
         """Return what a monitor has found, with the names of the file."""
@@ -234,16 +251,33 @@ class _Lines:
                 pass  # names alone
             elif held.strip():
                 try:
-                    y_true, y_prob = self._read_first(held) if self._first is None else self._read_further(held)
+                    problem = self._read_first(held) if self._first is None else self._read_further(held)
                 except ValueError:
                     if self._first is None and not ended and n_lines < _TRIED:
                         continue
                     raise
-                yield self._update(y_true, y_prob)
+                complete = self._complete(problem)
+                if complete is not None:
+                    yield self._update(complete)
                 self._n_lines += held.count(b"\n")
                 held = b""
             if ended:
                 held, self._n_lines = b"", 0
+        if self._waiting is not None:
+            yield self._update(self._waiting)
+
+    def _complete(self, new: _Problem) -> _Problem | None:
+        """Return the observations to whose time nothing is added; those of the last time wait for a later one."""
+        import numpy as np
+
+        name = next((name for name in ("known_at", "time", "batch") if name in new.times), None)
+        if name is None:
+            return new
+        whole = new if self._waiting is None else self._waiting.with_more(new)
+        same = whole.times[name] == whole.times[name][-1]
+        n = 0 if same.all() else int(np.flatnonzero(~same)[-1]) + 1
+        self._waiting = whole.part(slice(n, None))
+        return whole.part(slice(n)) if n else None
 
     def _without_names(self, lines: bytes) -> bytes:
         """Return the first lines of a further file without the names of its columns, which may be in another order."""
@@ -268,7 +302,7 @@ class _Lines:
         file_format = self._options.file_format or _format_of(self._options.file, lines)
         return 0 if file_format == "jsonl" or self._options.header is False else 1
 
-    def _read_first(self, lines: bytes) -> tuple[Any, Any]:
+    def _read_first(self, lines: bytes) -> _Problem:
         """Read lines whose columns and classes are not known yet."""
         options = self._options
         options.file_format = options.file_format or _format_of(options.file, lines)
@@ -278,41 +312,90 @@ class _Lines:
         found = self._first
         said = f"Label column: {found.label}. Probability columns: {shortened(found.prob)}. {columns_of(found)}"
         print(said, file=sys.stderr, flush=True)
-        return found.y_true, found.y_prob
+        times = self._times(self._table(lines[len(self._head) :])) if self._names_of_times else {}
+        return _Problem(found.y_true, found.y_prob, times)
 
-    def _read_further(self, lines: bytes) -> tuple[Any, Any]:
-        """Read lines with the columns of the first ones."""
+    @property
+    def _names_of_times(self) -> dict[str, str]:
+        options = self._options
+        named = {"time": options.time, "batch": options.batch, "known_at": options.known_at}
+        return {name: column for name, column in named.items() if column is not None}
+
+    def _times(self, table: Table) -> dict[str, NDArray[Any]]:
+        """Return the columns that say when predictions were made, or of which batch they are."""
+        import numpy as np
+
+        found = {}
+        for name, column in self._names_of_times.items():
+            refuse_if(column not in table.frame.columns, f"{self.name}: there is no column {column!r}")
+            values = table.frame[column]
+            for row in np.flatnonzero(values.isna().to_numpy())[:1]:
+                refuse(f"{self.name}: the value {table.place(row)}, column {column!r}, is missing")
+            # Numbers of batches are texts, because other batches may have names.
+            found[name] = values.astype(str).to_numpy() if name == "batch" else values.to_numpy()
+        return found
+
+    def _table(self, lines: bytes) -> Table:
+        """Read lines with the names of columns of the first ones."""
         from caltest.predictions.files._formats import read_table
         from caltest.predictions.files._source import Source
         from caltest.predictions.files._text import read_text
-        from caltest.predictions.files._values import labels, probabilities
 
-        first, options = self._first, self._options
-        assert first is not None
+        options = self._options
         header = 0 if self._head else None
         source = Source(f"{self.name}, from line {self._n_lines + 1} on", options.file_format, self._head + lines, {})
         if options.file_format == "jsonl":
             table = read_table(source, "infer")
         else:
             table = read_text(source, options.sep, options.decimal, header, None)
-        table = replace(table, name=self.name, place=lambda row: f"in line {self._n_lines + row + 1}")
-        absent = next((name for name in (first.label, *first.prob) if name not in table.frame.columns), None)
-        refuse_if(absent is not None, f"{source.name}: there is no column {absent!r} any more")
-        y_prob = probabilities(table, first.prob)
-        return labels(table, first.label), y_prob[:, 0] if first.y_prob.ndim == 1 else y_prob
+        return replace(table, name=self.name, place=lambda row: f"in line {self._n_lines + row + 1}")
 
-    def _update(self, y_true: Any, y_prob: Any) -> CalibrationMonitor:
+    def _read_further(self, lines: bytes) -> _Problem:
+        """Read lines with the columns of the first ones."""
+        from caltest.predictions.files._values import labels, probabilities
+
+        first, table = self._first, self._table(lines)
+        assert first is not None
+        absent = next((name for name in (first.label, *first.prob) if name not in table.frame.columns), None)
+        refuse_if(
+            absent is not None, f"{self.name}, from line {self._n_lines + 1} on: there is no column {absent!r} any more"
+        )
+        y_prob = probabilities(table, first.prob)
+        y_prob = y_prob[:, 0] if first.y_prob.ndim == 1 else y_prob
+        return _Problem(labels(table, first.label), y_prob, self._times(table))
+
+    def _update(self, new: _Problem) -> CalibrationMonitor:
         from caltest.streaming import CalibrationMonitor
 
         if self.monitor is None:
             assert self._first is not None
             lens = lens_for(self._options.lens, self._first)
-            self.monitor = CalibrationMonitor(self._options.alpha, lens, classes=self._first.classes)
+            options = self._options
+            self.monitor = CalibrationMonitor(options.alpha, lens, lead=options.lead, classes=self._first.classes)
         try:
-            return self.monitor.update(y_true, y_prob)
+            return self.monitor.update(new.y_true, new.y_prob, **new.times)
         except ValueError as error:
             msg = f"{self.name}, from line {self._n_lines + 1} on: {error}"
             raise ValueError(msg) from None
+
+
+class _Problem(NamedTuple):
+    """Labels, predictions, and the times or batches of some observations."""
+
+    y_true: NDArray[Any]
+    y_prob: NDArray[Any]
+    times: dict[str, NDArray[Any]]
+
+    def part(self, rows: slice) -> _Problem:
+        """Return some of the observations."""
+        return _Problem(self.y_true[rows], self.y_prob[rows], {name: one[rows] for name, one in self.times.items()})
+
+    def with_more(self, new: _Problem) -> _Problem:
+        """Return these observations and further ones."""
+        import numpy as np
+
+        times = {name: np.append(one, new.times[name]) for name, one in self.times.items()}
+        return _Problem(np.append(self.y_true, new.y_true), np.append(self.y_prob, new.y_prob, axis=0), times)
 
 
 class _Named(io.BytesIO):

@@ -25,15 +25,21 @@ def groups(rng, n_groups, size, correlation, spread):
     return (latent < score).astype(int).ravel(), norm.cdf(score).ravel()
 
 
-def alarms(draw):
+def alarms(draw, *, lead=None, batch=None):
     """The observation of the alarm in each run, infinite without one."""
-    found = [CalibrationMonitor().update(*draw(np.random.default_rng(seed))).alarm for seed in range(RUNS)]
+    found = []
+    for seed in range(RUNS):
+        options = {} if batch is None else {"batch": batch}
+        found.append(CalibrationMonitor(lead=lead).update(*draw(np.random.default_rng(seed)), **options).alarm)
     return np.array([np.inf if alarm is None else alarm for alarm in found])
 
 
 if __name__ == "__main__":
-    for lead in (1, 7):
-        when = alarms(lambda rng, lead=lead: forecasts(rng, 2000, lead))
-        print(f"lead {lead}: {np.mean(when <= 365):.1%} in a year, {np.mean(when <= 2000):.1%} in 2,000 days")
-    print(f"weeks: {np.isfinite(alarms(lambda rng: groups(rng, 52, 50, 0.05, 1.0))).mean():.1%}")
-    print(f"patients: {np.isfinite(alarms(lambda rng: groups(rng, 100, 20, 0.2, 0.7))).mean():.1%}")
+    for lead, given in ((1, None), (7, None), (7, 7)):
+        when = alarms(lambda rng, lead=lead: forecasts(rng, 2000, lead), lead=given)
+        words = f"lead {lead}{'' if given is None else ' (given)'}"
+        print(f"{words}: {np.mean(when <= 365):.1%} in a year, {np.mean(when <= 2000):.1%} in 2,000 days")
+    for batch in (None, np.arange(2600) // 50):
+        print(f"weeks: {np.isfinite(alarms(lambda rng: groups(rng, 52, 50, 0.05, 1.0), batch=batch)).mean():.1%}")
+    for batch in (None, np.arange(2000) // 20):
+        print(f"patients: {np.isfinite(alarms(lambda rng: groups(rng, 100, 20, 0.2, 0.7), batch=batch)).mean():.1%}")

@@ -249,3 +249,73 @@ def test_names_alone_in_a_file_that_begins_again(tmp_path, monkeypatch, run):
     code, out, _ = run("watch", file, "--json", "--every", "1")
     assert code == 130
     assert [json.loads(line)["n_samples"] for line in out.splitlines()] == [40, 49]
+
+
+def forecasts(n):
+    """A file of daily forecasts, three a day, and what a monitor needs of it."""
+    rng = np.random.default_rng(3)
+    prob = np.round(rng.random(n), 6)
+    y_true = (rng.random(n) < np.where(np.arange(n) < n // 3, prob, prob / (4 - 3 * prob))).astype(int)
+    days = np.datetime64("2026-01-01") + np.arange(n) // 3
+    lines = [f"{p},{y},{day},week {k // 7}\n" for p, y, day, k in zip(prob, y_true, days, range(n), strict=True)]
+    return ["risk,died,date,week\n", *lines], y_true, prob, days
+
+
+def test_forecasts_of_a_week_ahead(follow, run, tmp_path):
+    """Lines of the last day wait for a later one, so that no alarm is preliminary, or for the end of the file."""
+    lines, y_true, prob, days = forecasts(900)
+    rng = np.random.default_rng(0)
+    cuts = sorted({0, 1, 901, *rng.integers(901, size=30).tolist()})
+    options = "--prob", "risk", "--label", "died", "--time", "date", "--lead", "7D", "--keep-going"
+    code, out, _ = follow(["".join(lines[a:b]) for a, b in pairwise(cuts)], *options, "--json", "--every", 1)
+    assert code == 130
+    monitor = caltest.CalibrationMonitor(lead="7D").update(y_true[:897], prob[:897], time=days[:897])
+    shown = [json.loads(line) for line in out.splitlines()]
+    assert shown[-1]["log_e_value"] == monitor.result().log_e_value
+    assert (shown[-1]["alarm"], shown[-1]["n_pending"], shown[-1]["lead"]) == (monitor.alarm, 18, "7 days")
+    assert monitor.alarm is not None
+    code, out, _ = run("watch", tmp_path / "data.csv", "--once", *options)
+    whole = caltest.CalibrationMonitor(lead="7D").update(y_true, prob, time=days)
+    assert (code, said(whole) in out) == (1, True)
+    assert "those made at least 7 days before" in " ".join(out.split())
+    code, out, _ = run("watch", tmp_path / "data.csv", "--once", *options[:-1])
+    assert code == 1
+    first = monitor.alarm
+    assert f"The alarm was at observation {first};" in " ".join(out.split())
+
+
+def test_batches_and_reports(follow, run, tmp_path):
+    lines, y_true, prob, days = forecasts(300)
+    options = "--prob", "risk", "--label", "died", "--once", "--keep-going"
+    (tmp_path / "data.csv").write_text("".join(lines))
+    _, out, _ = run("watch", tmp_path / "data.csv", *options, "--batch", "week", "--lead", 2)
+    batches = caltest.CalibrationMonitor(lead=2).update(y_true, prob, batch=[f"week {k // 7}" for k in range(300)])
+    assert said(batches) in out
+    known = days + np.where(y_true == 1, 1, 7)
+    order = np.argsort(known, kind="stable")
+    text = "risk,died,date,known\n" + "".join(f"{prob[k]},{y_true[k]},{days[k]},{known[k]}\n" for k in order)
+    (tmp_path / "known.csv").write_text(text)
+    _, out, _ = run("watch", tmp_path / "known.csv", *options, "--time", "date", "--known-at", "known", "--lead", "7D")
+    reported = caltest.CalibrationMonitor(lead="7D")
+    reported.update(y_true[order], prob[order], time=days[order], known_at=known[order])
+    assert said(reported) in out
+
+
+def test_bad_times_are_refused_with_their_place(follow, run, tmp_path):
+    lines, *_ = forecasts(60)
+    options = "--prob", "risk", "--label", "died", "--once"
+    for number, (further, given, words) in enumerate(
+        [
+            ("0.5,1,2025-01-01,x\n", ("--time", "date"), "--time must not go backwards, got 2025-01-01"),
+            ("0.5,1,,x\n", ("--time", "date"), "column 'date', is missing"),
+            ("0.5,1,2027-01-01,week 2\n", ("--batch", "week"), "got 'week 2' again"),
+            ("", ("--time", "day"), "there is no column 'day'"),
+            ("", ("--lead", "7D"), "--lead of 7 days needs --time"),
+            ("", ("--time", "date", "--lead", "soon"), "must be a whole number >= 1, or a duration"),
+        ]
+    ):
+        file = tmp_path / f"{number}.csv"
+        file.write_text("".join(lines) + further)
+        code, _, err = run("watch", file, *options, *given)
+        assert code == 2
+        assert words in " ".join(err.split())

@@ -311,8 +311,15 @@ def test_the_page_on_monitoring_is_made_from_its_data():
     assert set(frame["study"]) == set(monitor.TABLES)
     level = frame[frame["study"] == "level"]
     assert (level["false alarms"] * level["runs"] <= binom.ppf(0.999, level["runs"], monitor.ALPHA)).all()
-    found = monitor.delay("vague", "odds x 0.5", 0, 2, np.random.default_rng(0))
-    assert set(found) <= set(frame.columns)
+    ahead = frame[frame["study"] == "level ahead"]
+    assert (ahead["false alarms"] * ahead["runs"] <= binom.ppf(0.999, ahead["runs"], monitor.ALPHA)).all()
+    rng = np.random.default_rng(0)
+    for found in (
+        monitor.delay("vague", "odds x 0.5", 0, 2, rng),
+        *(monitor.level_ahead(kind, 1, rng) for kind in monitor.LEADS),
+        monitor.delay_ahead("autoregression (0.5)", "odds x 1.35", 3, 1, rng),
+    ):
+        assert set(found) <= set(frame.columns)
 
 
 def test_the_page_that_compares_recalibration_methods_is_made_from_its_data():

@@ -368,35 +368,39 @@ class Arrivals:
 
     def _completed(self, rows: Rows, starts: Integers, following: list[Any]) -> tuple[Arrivals, Complete]:
         """Return the arrivals after some times are complete, and these; perhaps it is known which time follows."""
-        time = rows.time[starts]
-        moment, units = time, np.ones(len(time), dtype=np.int64)
-        if self.counts:
-            moment = self.n_times + np.arange(len(time))
-        elif self.kind == DATES:
-            units = _units_of(time)
-        elif time.dtype.kind == "f":
-            units[:] = 0
-        units = np.minimum.accumulate(np.append(self.unit, units))[1:]
+        n, time = len(starts), rows.time[starts]
+        moment = np.arange(self.n_times, self.n_times + n) if self.counts else time
         lead = 1 if self.lead is None else self.lead.number
         every = np.concatenate([self.pending, moment])
-        before = np.searchsorted(every, moment - lead, side="right")
-        ahead = np.where((self.n_times + np.arange(len(time)) > 0) | (self.kind != DATES), units, 0)
-        after = np.maximum(before, np.searchsorted(every, moment + ahead - lead, side="right"))
+        ahead, unit = self._ahead(time)
+        if (every[1:] - every[:-1] >= lead).all():  # nothing is pending when the next prediction is made
+            before = np.arange(len(self.pending), len(self.pending) + n)
+            after, first = before + (ahead >= lead), n - 1
+        else:
+            before = np.searchsorted(every, moment - lead, side="right")
+            after, first = np.maximum(before, np.searchsorted(every, moment + ahead - lead, side="right")), 0
         if not self.counts:
-            self._refuse_too_fine(every, after, np.append(time[1:], following).astype(time.dtype), lead)
-        found = replace(
-            self,
-            n_times=self.n_times + len(time),
-            pending=every[after[-1] :],
-            unit=int(units[-1]),
-        )
-        size = np.diff(np.append(starts, len(rows.time)))
-        return found, Complete(rows.prob, rows.outcome, size, before, after)
+            self._refuse_too_fine(every, after[first:], np.append(time[first + 1 :], following), lead)
+        found = replace(self, n_times=self.n_times + n, pending=every[after[-1] :], unit=unit)
+        return found, Complete(rows.prob, rows.outcome, np.diff(starts, append=len(rows.time)), before, after)
+
+    def _ahead(self, time: NDArray[Any]) -> tuple[Any, int]:
+        """Return how much later than each time the next one is at least, and the unit of all times so far.
+
+        That of the first date is not known: it may be midnight by chance.
+        """
+        if self.counts or self.kind == NUMBERS:
+            unit = 1 if self.counts else 0 if time.dtype.kind == "f" else min(self.unit, 1)
+            return unit, unit
+        units = np.minimum.accumulate(np.minimum(_units_of(time), self.unit))
+        ahead = units if self.n_times else np.append(0, units[1:])
+        return ahead, int(units[-1])
 
     def _refuse_too_fine(self, every: NDArray[Any], after: Integers, following: NDArray[Any], lead: int) -> None:
         """Refuse a time before outcomes are known that count already, because times had been whole days until then."""
-        last = every[np.maximum(after[: len(following)] - 1, 0)]
-        wrong = np.flatnonzero((after[: len(following)] > 0) & (last + lead > following))
+        settled = after[: len(following)]
+        last = every[np.maximum(settled - 1, 0)]
+        wrong = np.flatnonzero((settled > 0) & (last + lead > following))
         if wrong.size:
             refuse(
                 f"`time` must be at least {self.text} after {self._shown(last[wrong[0]])}, whose outcome counts "
@@ -406,7 +410,10 @@ class Arrivals:
             )
 
     def _shown(self, value: Any) -> str:
-        return str(np.datetime64(int(value), "us").astype(object)) if self.kind == DATES else f"{value:.15g}"
+        if self.kind != DATES:
+            return f"{value:.15g}"
+        moment = np.datetime64(int(value), "us")
+        return str(moment.astype("datetime64[D]") if value % _DAY == 0 else moment.astype(object))
 
 
 def require_alike(before: Arrivals | None, time: Any, batch: Any, known_at: Any) -> None:
