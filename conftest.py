@@ -1,5 +1,6 @@
 """Pictures of one test or example are closed before the next; examples that need PyTorch wait for it; time limits."""
 
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -28,16 +29,27 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_sessionstart(session):
-    """Let every second worker import the test files from the last one on, so that the workers share what is written.
+    """Let every second worker go through compiled functions and test files from the last one on: workers share them.
 
-    In a clean checkout pytest rewrites the assertions of each file, which takes longer than to import it. Workers that
-    go through the files in the same order would all rewrite all of them.
+    In a clean checkout pytest rewrites the assertions of each file, which takes longer than to import it, and Numba
+    compiles each kernel at its first call. Workers in the same order would all rewrite and compile all of them.
     """
-    is_second = os.environ.get("PYTEST_XDIST_WORKER", "0")[-1] in "13579"
-    if is_second and session.config.args == session.config.getini("testpaths"):
+    gc.disable()  # until the tests are collected, which stay
+    if "PYTEST_XDIST_WORKER" not in os.environ or session.config.args != session.config.getini("testpaths"):
+        return
+    is_second = os.environ["PYTEST_XDIST_WORKER"][-1] in "13579"
+    first_calls = import_module("tests.house.first_calls")
+    first_calls.make(first_calls.CALLS[::-1] if is_second else first_calls.CALLS)
+    if is_second:
         for file in sorted(session.config.rootpath.glob("tests/**/test_*.py"), reverse=True):
             with suppress(Exception, pytest.skip.Exception):  # collection imports it again, and reports it
                 import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
+
+
+def pytest_collection_finish(session):
+    """Leave modules and collected tests out of every search for unreachable cycles: they stay, and are many."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as many tests run at once as there are processors
 
 import inspect
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import caltest
 import caltest.predictions._lenses
 from caltest.hypothesis_tests import _power_curve
 from caltest.results._naming import describe
+from caltest.statistics import _squared_l2_inversion
 from tests.reference.examples import (
     ALL_PARTITIONS,
     LENSES,
@@ -61,10 +63,22 @@ def any_partition(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
+@pytest.fixture(autouse=True)
+def few_draws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What results find besides p-values, smallest errors and intervals, is found from few draws, as that takes long.
+
+    It is found as for users in slow tests, and in those of these numbers, which ask for `usual_draws`.
+    """
+    is_slow = any(request.node.get_closest_marker(mark) for mark in ("slow", "release"))
+    if not is_slow and "usual_draws" not in request.fixturenames:
+        monkeypatch.setattr(_power_curve, "_MANY", 80)
+        monkeypatch.setattr(_power_curve, "_ROUNDS", 1)
+        monkeypatch.setattr(_squared_l2_inversion, "_DRAWS", ((math.inf, 199),))
+
+
 @pytest.fixture
-def few_data_sets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests of something else: the smallest errors that a result would have found are found from few data sets."""
-    monkeypatch.setattr(_power_curve, "_MANY", 80)
+def usual_draws() -> None:
+    """Smallest errors and intervals are found from as many draws as for users."""
 
 
 @pytest.fixture

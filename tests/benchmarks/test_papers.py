@@ -43,6 +43,7 @@ def test_a_wrong_row_is_found(change, words):
     assert words in "; ".join(papers.wrong(right | change))
 
 
+@pytest.mark.slow
 def test_numbers_of_calls_are_those_of_the_file(known):
     stored = {row["call"]: row["here"] for row in ROWS if row["source"] == papers.BY_CALL}
     assert len(stored) > 150

@@ -202,6 +202,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_two_scans_of_one_output_lose_no_rows(tmp_path, capsys):
     """Two processes: the second one is refused while the first one reads, and adds its files afterwards."""
     rng = np.random.default_rng(0)

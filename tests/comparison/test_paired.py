@@ -444,7 +444,7 @@ def rejections(kind, n, n_classes, n_data_sets, *, paired=True, variance="asympt
 
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.release)])
 @pytest.mark.parametrize("n_classes", [2, pytest.param(10, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", [200, *(pytest.param(n, marks=pytest.mark.slow) for n in SIZES if n > 200)])
 def test_level(n, n_classes, many):
     n_data_sets = LEVEL_SIZES[n][many]
     found = {kind: rejections(kind, n, n_classes, n_data_sets) for kind in KINDS}
@@ -464,7 +464,7 @@ def test_level_of_the_bootstrap_and_of_unpaired_models(n, many):
 
 
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.release)])
-@pytest.mark.parametrize(("n", "power"), [(200, 0.10), (1000, 0.37), (10_000, 1.0)])
+@pytest.mark.parametrize(("n", "power"), [(200, 0.10), (1000, 0.37), pytest.param(10_000, 1.0, marks=pytest.mark.slow)])
 def test_power_against_a_perfect_model(n, power, many):
     """Over-confidence by temperature 1.3, two outcomes; the powers are known with a standard error of 0.01."""
     n_data_sets = SIZES[n][many]
@@ -525,7 +525,7 @@ def sharp_models(seed, n, n_classes, miss):
     return y_true, *models
 
 
-@pytest.mark.parametrize("design", ["plain", "groups", "sample_weight"])
+@pytest.mark.parametrize("design", ["plain", "groups", pytest.param("sample_weight", marks=pytest.mark.slow)])
 def test_sharp_models_of_several_classes_in_a_cell_show_no_variance(design):
     """Labels of a cell differ because the predicted classes do: equal errors differed in 16 of 40 plain sets."""
     rejected = 0

@@ -66,7 +66,14 @@ def smaller(case):
     }
 
 
-@pytest.mark.parametrize("key", [key for key in CASES if not key.startswith("default-")])
+@pytest.mark.parametrize(
+    "key",
+    [
+        pytest.param(key, marks=[pytest.mark.slow] if key == "tree-10" else [])
+        for key in CASES
+        if not key.startswith("default-")
+    ],
+)
 @pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
 def test_loops_agree_with_the_package(key):
     case = CASES[key]
@@ -322,6 +329,7 @@ def test_the_page_on_monitoring_is_made_from_its_data():
         assert set(found) <= set(frame.columns)
 
 
+@pytest.mark.slow
 def test_the_page_that_compares_recalibration_methods_is_made_from_its_data():
     page = DOCS / "papers" / "recalibration-compared.md"
     values, pairs = (
@@ -396,6 +404,7 @@ def test_the_study_of_estimators_runs(tmp_path, monkeypatch):
     assert (tmp_path / "images" / "which-estimator.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_the_page_on_training_is_made_from_its_data():
     """PyTorch is not needed for it."""
     page, frame = DOCS / "papers" / "training.md", pages.read((DOCS / "data" / "training.csv").read_text())

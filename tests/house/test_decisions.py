@@ -13,7 +13,7 @@ INTERVAL = re.compile(r"interval")
 """Names of p-values, of levels, of the smallest numbers that are computed or shown, and of intervals."""
 
 WORTH_READING = re.compile(r"p_?val|alpha|confidence_level|interval", re.IGNORECASE)
-"""What a file has that compares any of these."""
+"""What a file or a function has that compares any of these."""
 
 SHOWN_ONLY = {"plotting", "page", "cli"}
 """Rooms that show what others have decided: there the ends of intervals are not compared with numbers either."""
@@ -134,7 +134,7 @@ def comparisons(tree: ast.AST) -> Iterator[tuple[ast.expr, list[tuple[ast.expr, 
 def decisions_in(tree: ast.Module, *, intervals: bool = False) -> list[tuple[int, str]]:
     """The line and the code of comparisons that decide by hand; also by intervals, where results are only shown."""
     found = []
-    for scope in scopes(tree):
+    for scope in filter(is_worth_reading, scopes(tree)):
         roles = roles_of(scope)
         for node, pairs in comparisons(scope):
             decides = any(
@@ -158,6 +158,12 @@ def scopes(tree: ast.Module | ast.ClassDef) -> Iterator[ast.AST]:
         else:
             rest.append(node)
     yield ast.Module(rest, [])
+
+
+def is_worth_reading(scope: ast.AST) -> bool:
+    """Whether a name or a text of it may be any of these."""
+    words = (getattr(node, field, "") for node in ast.walk(scope) for field in ("id", "attr", "value"))
+    return any(WORTH_READING.search(word) for word in words if isinstance(word, str))
 
 
 def test_what_is_a_decision_by_hand():

@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 from typing import get_origin
 
 import pytest
-from numpydoc.validate import validate
+from numpydoc.validate import Validator, get_doc_object, validate
 
 import caltest
 from caltest.results import Result
@@ -72,9 +72,19 @@ def needed(thing: object) -> set[str]:
     return codes
 
 
+class Documented(Validator):
+    """A name whose place in its file is not searched for, which takes longer than to read its docstring."""
+
+    source_file_name = source_file_def_line = None
+
+    def __init__(self, obj_name: str) -> None:
+        super().__init__(get_doc_object(self._load_obj(obj_name)))
+
+
 @pytest.mark.parametrize("path", PUBLIC)
 def test_docstrings_are_complete(path):
-    problems = [(code, text) for code, text in validate(path)["errors"] if code in needed(PUBLIC[path])]
+    found = validate(path, validator_cls=Documented)["errors"]
+    problems = [(code, text) for code, text in found if code in needed(PUBLIC[path])]
     assert problems == []
 
 

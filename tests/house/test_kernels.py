@@ -166,6 +166,24 @@ def test_compiled_are_compiled_once_whatever_is_passed():
 
 
 @pytest.mark.slow
+def test_first_calls_reach_most_kernels():
+    """Workers begin with them from either end (conftest.py), so that the second one does not compile the same."""
+    code = f"""
+{COUNT_SIGNATURES}
+import warnings
+from tests.house.first_calls import CALLS
+warnings.simplefilter("ignore")
+for call in CALLS:
+    call()
+print(json.dumps(signatures()))
+"""
+    signatures = json.loads(in_fresh_process(code))
+    called = {name: found for name, found in signatures.items() if not name.rpartition(".")[2].startswith("_")}
+    missed = [name for name, found in called.items() if not found]
+    assert len(missed) < 0.25 * len(called), missed
+
+
+@pytest.mark.slow
 def test_compilation_is_announced_once():
     code = """
 import numpy as np

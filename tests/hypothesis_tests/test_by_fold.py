@@ -133,30 +133,30 @@ def test_any_test_is_made_by_fold():
         by_fold(lambda y_true, y_prob, **options: 0.5, y_true, y_prob, FOLD)
 
 
-@pytest.mark.usefixtures("few_data_sets")
-def test_one_class_for_each_function_holds_its_folds():
-    """With folds and without them: `folds` is an attribute, and what is printed or written stays of one kind."""
-    y_true, y_prob = problem()
-    site = np.where(np.arange(300) < 150, "early", "late")
-    few = {"n_resamples": 699, "rng": 0}
-    for function, more in (
+@pytest.mark.parametrize(
+    ("function", "more"),
+    [
         (caltest.calibration_test, {}),
         (caltest.calibration_table, {}),
-        (caltest.calibration_report, {"n_kernel_resamples": 699}),
-        (caltest.subgroup_tests, {"subgroup": site}),
-    ):
-        plain, found = (function(y_true, y_prob, **few, **more, **folds) for folds in ({}, {"folds": FOLD}))
-        assert type(plain) is type(found), function
-        assert (plain.folds, len(found.folds)) == ((), 3), function
-        assert {type(fold) for fold in found.folds} == {type(plain)}, function
-        assert "fold_names" not in plain.to_dict(), function
-        for result in (plain, found):
-            assert result.rejected == (result.decision == "rejected") == (result.pvalue <= result.alpha), function
-            assert result.n_samples == 300, function
-        again = pickle.loads(pickle.dumps(found))
-        assert str(again) == str(found), function
-        assert json.dumps(found.to_dict(), allow_nan=False) == json.dumps(again.to_dict()), function
-        assert found._repr_html_(), function
+        pytest.param(caltest.calibration_report, {"n_kernel_resamples": 699}, marks=pytest.mark.slow),
+        pytest.param(caltest.subgroup_tests, {"subgroup": np.arange(300) < 150}, marks=pytest.mark.slow),
+    ],
+)
+def test_one_class_for_each_function_holds_its_folds(function, more):
+    """With folds and without them: `folds` is an attribute, and what is printed or written stays of one kind."""
+    options = {"n_resamples": 699, "rng": 0, **more}
+    plain, found = (function(*problem(), **options, **folds) for folds in ({}, {"folds": FOLD}))
+    assert type(plain) is type(found)
+    assert (plain.folds, len(found.folds)) == ((), 3)
+    assert {type(fold) for fold in found.folds} == {type(plain)}
+    assert "fold_names" not in plain.to_dict()
+    for result in (plain, found):
+        assert result.rejected == (result.decision == "rejected") == (result.pvalue <= result.alpha)
+        assert result.n_samples == 300
+    again = pickle.loads(pickle.dumps(found))
+    assert str(again) == str(found)
+    assert json.dumps(found.to_dict(), allow_nan=False) == json.dumps(again.to_dict())
+    assert found._repr_html_()
 
 
 def test_observations_are_named_by_their_number_in_all_data():

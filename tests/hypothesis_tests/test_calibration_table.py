@@ -107,7 +107,7 @@ def test_a_lens_agrees_with_its_own_test(problem):
 
 def test_adjusted_and_global_pvalues(problem):
     lenses = [ct.Confidence(), ct.ClassWise(0), ct.ClassWise(1)]
-    table = ct.calibration_table(*problem, lenses=lenses, statistic=ct.KS(), n_resamples=199, rng=3)
+    table = ct.calibration_table(*problem, lenses=lenses, statistic=ct.KS(), n_resamples=99, rng=3)
     expected = multipletests([test.pvalue for test in table], method="holm")[1]
     np.testing.assert_allclose(table.pvalue_adjusted, expected)
     ranks = [naive.tail_pvalues([test.statistic, *test.null_distribution]) for test in table]

@@ -59,7 +59,7 @@ PICTURES = {
 @pytest.mark.parametrize("name", PICTURES)
 def test_names_are_no_mathematics(name):
     figure = np.ravel(PICTURES[name]())[0].figure
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     texts = [text for text in figure.findobj(Text) if "$" in text.get_text().replace(r"$\mathdefault", "")]
     own = [text for text in texts if "mathdefault" not in text.get_text()]
     assert own, "no name is in the picture"

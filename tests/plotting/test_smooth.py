@@ -53,7 +53,7 @@ def test_labels(curve):
 
 def test_a_line_breaks_where_no_prediction_is_near():
     y, p = np.arange(80) % 2, np.repeat([0.1, 0.9], 40)
-    curve = ct.smooth_reliability_curve(y, p, statistic=ct.statistics.KDEError(0.02), rng=0)
+    curve = ct.smooth_reliability_curve(y, p, statistic=ct.statistics.KDEError(0.02), n_resamples=19, rng=0)
     ax = ct.plotting.plot_smooth_reliability(curve, new_axes(), style="classical")
     line = next(line for line in ax.get_lines() if line.get_label().startswith("observed"))
     x, y = line.get_xydata().T

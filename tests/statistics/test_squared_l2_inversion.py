@@ -51,7 +51,7 @@ def test_an_error_of_dependent_rare_events_is_excluded_as_often_as_stated(n_grou
 
 
 @pytest.mark.parametrize("n_sets", LEVEL)
-@pytest.mark.parametrize(("n_groups", "size"), [(10, 20), (20, 20)])
+@pytest.mark.parametrize(("n_groups", "size"), [(10, 20), pytest.param(20, 20, marks=pytest.mark.slow)])
 def test_groups_of_equal_predictions_show_no_error_of_a_calibrated_model(n_groups, size, n_sets):
     """The lower end was above 0 in .18 and .13 of the data sets."""
     group, wrong = np.repeat(np.arange(n_groups), size), 0
@@ -63,7 +63,7 @@ def test_groups_of_equal_predictions_show_no_error_of_a_calibrated_model(n_group
 
 
 @pytest.mark.parametrize("n_sets", LEVEL)
-@pytest.mark.parametrize("kind", ["20:1", "Pareto"])
+@pytest.mark.parametrize("kind", ["20:1", pytest.param("Pareto", marks=pytest.mark.slow)])
 def test_unequal_weights_certify_as_often_as_stated(kind, n_sets):
     """Of 300 predictions of .02 where .07 happen: .10 to .21 were certified to be better than they are."""
     prob, wrong = np.full(300, 0.02), 0

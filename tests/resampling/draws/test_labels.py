@@ -48,7 +48,7 @@ def null_by(statistic, scheme, workers=1, n_resamples=None):
     return nulls_of(statistic, sample, scheme.draws(many if n_resamples is None else n_resamples, 3), workers)
 
 
-@SCHEMES
+@pytest.mark.parametrize("scheme", [LABELS, pytest.param(ROWS, marks=pytest.mark.slow)], ids=["labels", "rows"])
 def test_workers_blocks_and_their_number_do_not_matter(scheme, monkeypatch):
     expected = {name: null_by(statistic, scheme) for name, statistic in DEFAULTS.items()}
 

@@ -214,7 +214,6 @@ def test_names_of_groups_and_order_of_rows_do_not_matter():
     assert moved.pvalue == first.pvalue
 
 
-@pytest.mark.usefixtures("few_data_sets")
 def test_tables_reports_and_subgroups_with_groups():
     y_true, prob, group = problem(300, 3, 30)
     options = {"groups": group, "n_resamples": 99, "rng": 0}
@@ -331,7 +330,6 @@ def test_observations_without_weight_count_nowhere():
         ct.subgroup_tests(y_true, prob, subgroup=np.arange(200) % 2, sample_weight=np.arange(200) % 2, n_resamples=99)
 
 
-@pytest.mark.usefixtures("few_data_sets")
 def test_reports_name_groups_and_weights():
     y_true, prob, group = clustered((6,) * 50, 0.3, np.random.default_rng(9))
     weight = np.arange(300) % 3 + 1.0

@@ -140,8 +140,8 @@ def test_many_data_sets_agree_with_the_statistics_on_the_same_draws():
     statistics = {repr(s): s for s in (*OF_EVENT, GCE(), SCE(4))}
     estimates = Estimates(caltest.Canonical(), statistics)
     for beta in ((0, -2), (0, 0), (1, 1), (0, -300)):
-        for n_samples in (1, 2, 70, 9000) if beta == (1, 1) else (1, 2, 70):
-            (drawn,) = draw_data_sets(Block("a", GaussianMixture1D(*beta), n_samples, range(3), 1))
+        for n_samples in (1, 70, 4000) if beta == (1, 1) else (1, 2, 70):
+            (drawn,) = draw_data_sets(Block("a", GaussianMixture1D(*beta), n_samples, range(2), 1))
             found = estimates.of_many(drawn.y_true, drawn.y_prob)
             for one in drawn.one_by_one():
                 sample = make_sample(one.y_true, one.y_prob)
@@ -182,7 +182,7 @@ def test_an_estimate_does_not_depend_on_the_others_and_other_data_sets():
     """To the last bit: with cells of equal mass data sets are sorted, without them they are not."""
     every = (*OF_EVENT, *OF_ALL)
     among = Estimates(caltest.Canonical(), {repr(s): s for s in every})
-    for n_samples, seed in ((3, 0), (500, 0), (5000, 0), (5000, 1)):
+    for n_samples, seed in ((3, 0), (500, 0), (2000, 1)):
         (drawn,) = draw_data_sets(Block("a", GaussianMixture1D(1, 1), n_samples, range(4), seed))
         found = among.of_many(drawn.y_true, drawn.y_prob)[2]
         for place, statistic in enumerate(every):

@@ -5,7 +5,7 @@ import pytest
 from caltest.streaming import CalibrationState, scan
 from caltest.streaming.scans._fragments import CsvFormat
 
-WHOLE = CalibrationState().update([1, 0, 1], [0.5, 0.25, 0.625])
+LABEL, PROB = [1, 0, 1], [0.5, 0.25, 0.625]
 
 
 @pytest.mark.parametrize(
@@ -21,8 +21,9 @@ WHOLE = CalibrationState().update([1, 0, 1], [0.5, 0.25, 0.625])
 def test_marks(tmp_path, text, options):
     path = tmp_path / "a.csv"
     path.write_text(text)
-    assert scan(path, **options) == WHOLE
-    assert scan(path, output=tmp_path / "state.npz", **options) == WHOLE
+    whole = CalibrationState().update(LABEL, PROB)
+    assert scan(path, **options) == whole
+    assert scan(path, output=tmp_path / "state.npz", **options) == whole
 
 
 def test_a_decimal_comma_that_is_not_named_is_refused(tmp_path):
