@@ -248,6 +248,7 @@ What to do: These data are too few to approve the predictions. To find errors of
     assert printed(result) == expected
 
 
+@pytest.mark.usefixtures("usual_draws")
 def test_printed_where_asymptotic():
     result = caltest.calibration_test(*calibrated(300, 2, seed=1), statistic=caltest.KS(), method="asymptotic")
     expected = """\

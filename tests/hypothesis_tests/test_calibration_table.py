@@ -290,6 +290,7 @@ held-out folds what is left.
     assert printed(table) == expected
 
 
+@pytest.mark.usefixtures("usual_draws")
 def test_printed_of_a_single_lens():
     table = ct.calibration_table(
         *calibrated(300, 3, seed=2), lenses=[ct.Confidence()], statistic=ct.ECE(ct.EqualMass(5))

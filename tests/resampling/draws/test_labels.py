@@ -43,7 +43,7 @@ def drawn(prob, n_resamples, rng=1, scheme=LABELS):
 
 def null_by(statistic, scheme, workers=1, n_resamples=None):
     """The null distribution of a statistic, more draws than a block holds."""
-    n, many = (40, 40) if scheme is ROWS else (100, 200)
+    n, many = (40, 40) if scheme is ROWS else (60, 80)
     sample = sample_for(statistic, *problem(n, 3))
     return nulls_of(statistic, sample, scheme.draws(many if n_resamples is None else n_resamples, 3), workers)
 
