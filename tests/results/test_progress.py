@@ -67,7 +67,7 @@ CALLS = {
         MODEL, {"mean": (examples.mean_interval, examples.mean_target)}, 30, 20, rng=0, **more
     ),
     "sample_size": lambda **more: simulation.sample_size(
-        family(-4), ct.KS(), power=0.5, n_range=(200, 1000), n_replicates=12, **STUDY, **more
+        family(-4), ct.KS(), power=0.5, n_range=(200, 1000), n_replicates=24, **STUDY, **more
     ),
     "approximation_study": lambda **more: simulation.approximation_study(
         MODEL, {"ECE": ct.ECE(PARTITION)}, [30, 60], 10, n_holdout=1000, rng=0, **more
