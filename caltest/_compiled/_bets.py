@@ -217,7 +217,7 @@ def place_pending(
             waiting -= size[settled]
             settled += 1
             total = _sum_of(tally, fixed, adaptive)
-            while total > UNIT or (total < 1.0 and tally[UNITS] > 0.0):
+            while total > UNIT or (0.0 < total < 1.0 and tally[UNITS] > 0.0):
                 factor = 1.0 / UNIT if total > UNIT else UNIT
                 tally[UNITS] += 1.0 if total > UNIT else -1.0
                 for s in range(n_streams):

@@ -39,6 +39,7 @@ for y_prob in kinds:
         for lens in (None, Confidence(), TopK(2)):
             caltest.calibration_test(y_true, y_prob, lens=lens, n_resamples=19, rng=0)
             caltest.CalibrationMonitor(lens=lens).update(y_true, y_prob)
+            caltest.CalibrationMonitor(lens=lens, lead=2).update(y_true, y_prob, time=np.arange(120) // 2)
             for weight in (None, heavy, heavy.astype(np.float32)):
                 caltest.calibration_error(y_true, y_prob, lens=lens, sample_weight=weight)
                 options = {"lens": lens, "sample_weight": weight}

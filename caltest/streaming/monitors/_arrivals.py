@@ -21,7 +21,7 @@ OBSERVATIONS, BATCHES, NUMBERS, DATES = "observations", "batches", "numbers", "d
 _UNITS = {86_400_000_000: "day", 3_600_000_000: "hour", 60_000_000: "minute", 1_000_000: "second", 1: "microsecond"}
 """Names of numbers of microseconds."""
 
-_DAY = max(_UNITS)
+_DAY, _MOST = max(_UNITS), 2**62
 _COUNTED = {OBSERVATIONS: ("observation", "observations"), BATCHES: ("batch", "batches"), DATES: ("step", "steps")}
 
 
@@ -218,14 +218,16 @@ class Arrivals:
             and not (self.kind == OBSERVATIONS and self.lead is None),
             "pending": pending.ndim == 1
             and pending.dtype.kind in "if"
-            and np.isfinite(pending).all()
+            and (abs(pending) <= _MOST).all()
             and (np.diff(pending) > 0).all()
             and len(pending) <= self.n_times
             and (pending[-1:] <= end).all(),
-            "last": last is None or (is_number(last) and np.isfinite(last)),
+            "n_times": self.n_times <= _MOST,
+            "unit": self.unit <= _DAY,
+            "last": last is None or (is_number(last) and abs(last) <= _MOST),
             "opened": opened is None or (self.kind != OBSERVATIONS and (opened.time == last).all()),
             "held": self.held is None or (self.kind in (NUMBERS, DATES) and not self.counts and self.now is not None),
-            "now": self.now is None or (is_number(self.now) and np.isfinite(self.now)),
+            "now": self.now is None or (is_number(self.now) and abs(self.now) <= _MOST),
             "batch": (self.batch is None) == (not self.batches) and (self.batch is None or self.batch in self.batches),
         }
         wrong = next((name for name, fit in fits.items() if not fit), None)

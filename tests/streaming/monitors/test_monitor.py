@@ -3,6 +3,7 @@
 import json
 import math
 from copy import deepcopy
+from hashlib import sha256
 from itertools import pairwise
 
 import numpy as np
@@ -121,6 +122,17 @@ def test_a_saved_monitor_goes_on(tmp_path):
     assert state(CalibrationMonitor.load(tmp_path / "b.json")) == state(infinite)
     assert CalibrationMonitor.load(tmp_path / "b.json").e_value == math.inf
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "b.json", "new.json"]
+
+
+def test_files_are_those_of_before_to_the_bit(tmp_path):
+    """A monitor without times writes the file that it wrote before there were leads, and reads it."""
+    k, file = np.arange(500), tmp_path / "monitor.json"
+    for monitor in (CalibrationMonitor(), CalibrationMonitor(lead=1)):
+        monitor.update((k * 61 % 97 < 40).astype(int), (k * 37 % 100 + 0.5) / 100).save(file)
+        assert (
+            sha256(file.read_bytes()).hexdigest() == "6a1f18150b55e7da569911ee5f6c25c27de6d1bd55ecc96e255bbce436ce0245"
+        )
+        assert state(CalibrationMonitor.load(file)) == state(monitor)
 
 
 def test_foreign_files_are_refused(tmp_path):

@@ -187,6 +187,7 @@ def test_the_alarm_has_a_cause_and_a_direction():
     assert found.predicted < found.observed
     settled = CalibrationMonitor(lead=7).update(y_true[: monitor.alarm + 6], wrong[: monitor.alarm + 6])
     assert (settled.alarm, settled.n_samples, settled.n_pending) == (monitor.alarm, monitor.alarm, 6)
+    assert monitor.plot().get_legend().get_texts()[-1].get_text() == f"alarm, observation {monitor.alarm}: too low"
     label, several = stream(3000, seed=4, n_classes=3)
     several = (several**2) / (several**2).sum(axis=1, keepdims=True)
     result = CalibrationMonitor(lead=3, lens=Confidence()).update(label, several).result()
