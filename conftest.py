@@ -47,8 +47,9 @@ def pytest_sessionstart(session):
 
 
 def pytest_collection_finish(session):
-    """Leave modules and collected tests out of every search for unreachable cycles: they stay, and are many."""
+    """Search for unreachable cycles less often, and never among modules and collected tests, which stay."""
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
     gc.enable()
 
 
