@@ -17,7 +17,7 @@ from caltest.comparison._model_comparison import (
     few_draws_of_models,
 )
 from caltest.comparison._options import DesignedPairOptions
-from caltest.comparison._pair import adjust_pairs, compare_pairs
+from caltest.comparison._pair import adjust_pairs, compare_pairs, time_of_pairs
 from caltest.hypothesis_tests._by_fold import each_fold, labels_of
 from caltest.hypothesis_tests._diagnostics import warn_before
 from caltest.predictions._sample import Sample
@@ -63,7 +63,9 @@ def compare_models(
     on bootstrap samples of the observations (max-T; Westfall & Young 1993). So the probability of any wrong decision
     that a model is better calibrated is at most :math:`\alpha`, as far as the asymptotics of `paired_test` hold. With
     groups or unequal weights, the largest difference is that of simulated labels and signs instead (see `paired_test`),
-    drawn from the same random numbers for all pairs.
+    drawn from the same random numbers for all pairs. Of forecasts whose labels are known after a lead (``time``), it is
+    that of cosines of the time that are weighted by random numbers: normal ones over one that makes each of them
+    Student's.
 
     Parameters
     ----------
@@ -111,7 +113,9 @@ def compare_models(
         classes; if predictions are outside [0, 1] or do not sum to 1, or a label is unknown; if ``correction`` or
         ``variance`` is unknown, ``alpha`` is not strictly between 0 and 1, or ``n_resamples`` < 1; if
         ``statistic`` or ``partition`` needs two outcomes and the lens returns more; if ``folds`` is given without
-        ``y_true``, has another length, lacks a value, or holds one fold only or a different one for every observation.
+        ``y_true``, has another length, lacks a value, or holds one fold only or a different one for every observation;
+        if ``lead`` is given without ``time``, is not positive or longer than the data; if ``time`` is given with
+        ``groups`` or with ``variance="bootstrap"``.
 
     Warns
     -----
@@ -144,12 +148,16 @@ def compare_models(
     usual = Omnibus(partition=None if cells == VarianceTree() else cells)
     chosen = validate_statistic(usual if statistic is None else statistic)
     problems = _validated(models, y_true, classes)
-    design = {name: options.pop(name) for name in ("sample_weight", "groups")}  # type: ignore[misc]
+    names = ("sample_weight", "groups", "time", "lead")
+    design = {name: options.pop(name) for name in names}  # type: ignore[misc]
     if y_true is None and any(given is not None for given in (folds, *design.values())):
         refuse(
-            "`folds`, `sample_weight` and `groups` need `y_true`, the labels that all models share, got y_true=None."
+            "`folds`, `sample_weight`, `groups` and `time` need `y_true`, the labels that all models share, got "
+            "y_true=None."
         )
     probs, outcomes = zip(*problems.values(), strict=True)
+    timing = time_of_pairs(design["time"], design.pop("lead"), options["variance"], len(outcomes[0]))
+    design["time"] = timing
     if folds is not None:
         parts = validate_folds(folds, len(outcomes[0]))
         shared: Any = {"statistic": statistic, "correction": correction, "tests_in": _tests_in, **options}
@@ -164,7 +172,7 @@ def compare_models(
         n_resamples=n_resamples,
         options=options,
     )
-    beside = validate_design(design["sample_weight"], design["groups"], len(outcomes[0]))
+    beside = validate_design(design["sample_weight"], design["groups"], len(outcomes[0]), timing)
     observed = [Observed(prob, outcome, beside) for prob, outcome in problems.values()]
     samples = [one.behind(look) for one in observed]
     few = few_draws_of_models(len(problems), n_resamples, correction, options["alpha"])
@@ -208,7 +216,7 @@ def _tests_in(comparison: ModelComparison) -> list[TestResult]:
 
 def _is_drawn(statistic: Statistic, sample: Sample) -> bool:
     """Return whether the null distribution of a statistic has to be simulated."""
-    return sample.group is not None or (
+    return (sample.group, sample.timing) != (None, None) or (
         computed_distribution(settle(statistic, sample), sample, Consistency(), "auto") is None
     )
 

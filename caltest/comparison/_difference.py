@@ -166,10 +166,21 @@ class DifferenceResult(Decision, Result):
     def condition(self) -> Note:
         """When the p-value is valid."""
         if self.lead is not None:
-            text = f"every label is known {self.lead} after its prediction, and no prediction was made with later ones."
-            return Note("C101", text)
+            return Note("C101", f"{self._independent} and no label was used to make the predictions.")
         what = "observations" if self.n_groups is None else "groups of observations"
         return Note("C101", f"{what} are independent and no label was used to make the predictions.")
+
+    @property
+    def _independent(self) -> str:
+        return f"predictions that are {self.lead} or more apart have independent errors"
+
+    @property
+    def condition_in_folds(self) -> Note:
+        """When the p-value of a fold is valid."""
+        if self.lead is None:
+            return condition_of_folds(self.condition, is_grouped=self.n_groups is not None)
+        own = "no model was made with the labels of the fold that it is tested on."
+        return Note("C101", f"{self._independent} and {own}")
 
     @property
     def conclusion(self) -> str:
@@ -280,7 +291,7 @@ class DifferenceResult(Decision, Result):
             (name, f"{fold.n_samples[0]:,}", *(one.shown for one in fold.typical_errors), align_pvalue(adjusted))
             for name, fold, adjusted in zip(self.fold_names, self.folds, self.pvalue_adjusted, strict=True)
         ]
-        condition = condition_of_folds(first.condition, is_grouped=first.n_groups is not None)
+        condition = first.condition_in_folds
         size = f"{counted(self.n_samples[0])} in {len(self.folds)} folds"
         return Description(
             f"Calibration of two models by fold ({first.lens_name}, {size})",

@@ -12,7 +12,7 @@ import numpy as np
 from caltest.comparison._difference import MEANING, NO_ESTIMATE
 from caltest.comparison._judged import SCORE_PARTS, ComparedModel
 from caltest.comparison._pair import ComparedPair, combine_pairs
-from caltest.hypothesis_tests._by_fold import condition_of_folds, few_draws_of_folds, fold_notes, small_notes
+from caltest.hypothesis_tests._by_fold import few_draws_of_folds, fold_notes, small_notes
 from caltest.hypothesis_tests._diagnostics import few_draws
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._parts import Folds
@@ -34,6 +34,7 @@ CORRECTIONS = (*UNDER_ANY_DEPENDENCE, *UNDER_INDEPENDENCE, "fdr_bh", "fdr_by")
 """Corrections that `compare_models` knows."""
 ALMOST_CONSTANT = 0.01
 """Predictions with a smaller share of the maximal variance do not discriminate."""
+_DRAWN = {"monte-carlo", "random-signs", "alike-labels", "timed-labels", "shared-shocks"}
 _NAMES = {"fdr_bh": "Benjamini-Hochberg", "fdr_by": "Benjamini-Yekutieli"}
 
 
@@ -214,24 +215,17 @@ class ModelComparison(Result):
 
     def _too_few_draws(self) -> list[Note]:
         """Return a caution if no simulated test could reject, even if all had the smallest p-value."""
-        if not any(model.test.method in {"monte-carlo", "random-signs", "alike-labels"} for model in self.models):
+        if not any(model.test.method in _DRAWN for model in self.models):
             return []
         return few_draws_of_models(len(self.models), self.n_resamples, self.correction, self.alpha)
 
     def _single_notes(self) -> list[Note]:
         """Return the notes of tests and intervals, with the models that they are about where these are not all."""
-        about: dict[tuple[str, str], list[str]] = {}
-        for model in self.models:
-            for note in (*model.test.notes, *model.miscalibration.notes):
-                about.setdefault((note.code, note.text), []).append(model.name)
-        found = [
-            Note(code, text if len(names) == len(self.models) else f"{', '.join(names)}: {text}")
-            for (code, text), names in about.items()
+        of_models = [
+            (model.name, note) for model in self.models for note in (*model.test.notes, *model.miscalibration.notes)
         ]
-        of_pairs = [
-            Note(note.code, f"{pair.a} - {pair.b}: {note.text}") for pair in self.pairs for note in pair.test.notes
-        ]
-        return [*found, *of_pairs]
+        of_pairs = [(f"{pair.a} - {pair.b}", note) for pair in self.pairs for note in pair.test.notes]
+        return [*_with_names(of_models, len(self.models)), *_with_names(of_pairs, len(self.pairs))]
 
     def _contradictions(self) -> list[Note]:
         by_name = {model.name: model for model in self.models}
@@ -324,6 +318,7 @@ class ModelComparison(Result):
         size = f"the same {counted(sizes[0])}" if self.paired else f"{sizes[0]:,} to {counted(sizes[-1])} each"
         plain = describe(first.plain.test_statistic)
         correction = _NAMES.get(self.correction, self.correction.title())
+        drawn = "bootstrap samples" if self.pairs[0].test.lead is None else "random weights of the cosines"
         return Description(
             f"Calibration of {len(self.models)} models ({self.lens_name}, {size})",
             [self.conclusion],
@@ -333,7 +328,7 @@ class ModelComparison(Result):
                 f"Tests of calibration: {describe(first.test.test_statistic)}, {first.test.origin}; p-values adjusted "
                 f"by {correction}'s correction.",
                 f"Differences: of the squared errors, {self.pairs[0].test.origin}; p-values, and intervals in "
-                f"`pairs_frame()`, are adjusted for all pairs with {self.n_resamples:,} bootstrap samples.",
+                f"`pairs_frame()`, are adjusted for all pairs with {self.n_resamples:,} {drawn}.",
                 f"Noise floor: the average of {plain} if the model is calibrated. {plain} minus its noise floor does "
                 "not estimate the miscalibration; the typical error does.",
                 f"Scores: of the {self.scores_of}. MCB is what isotonic recalibration gains, DSC what that gains on "
@@ -359,7 +354,7 @@ class ModelComparison(Result):
             for name, fold in zip(self.fold_names, self.folds, strict=True)
         ]
         single = first.pairs[0].test
-        condition = condition_of_folds(single.condition, is_grouped=single.n_groups is not None)
+        condition = single.condition_in_folds
         size = f"{counted(self.n_samples)} in {n_folds} folds"
         return Description(
             f"Calibration of {len(self.models)} models by fold ({self.lens_name}, {size})",
@@ -397,6 +392,15 @@ def combine_comparisons(folds: Folds, found: Sequence[ModelComparison]) -> Model
         folds=tuple(found),
         fold_names=folds.names,
     )
+
+
+def _with_names(notes: Sequence[tuple[str, Note]], number: int) -> Iterator[Note]:
+    """Yield each note once, with the names of what it is about where these are not all of several."""
+    about: dict[tuple[str, str], list[str]] = {}
+    for name, note in notes:
+        about.setdefault((note.code, note.text), []).append(name)
+    for (code, text), names in about.items():
+        yield Note(code, text if len(names) == number > 1 else f"{', '.join(names)}: {text}")
 
 
 def adjusted_models(models: Sequence[ComparedModel], correction: str) -> list[ComparedModel]:

@@ -62,11 +62,7 @@ class PairOptions(ClassesOption, LensOption, PartitionOption, DrawsOption, WorkO
     ]
 
 
-class DesignedPairOptions(PairOptions, DesignOptions, total=False):
-    """What comparisons take that know weights and groups."""
-
-
-class PairInTimeOptions(DesignedPairOptions, TimeOptions, total=False):
+class DesignedPairOptions(PairOptions, DesignOptions, TimeOptions, total=False):
     """What comparisons take that know weights, groups and times."""
 
 

@@ -186,20 +186,14 @@ class PairDifferences:
     notes: tuple[Note, ...]
 
 
-def time_of_pairs(time: Any, lead: Any, groups: Any, variance: str, n_samples: int) -> Timing | None:
-    """Return the times of observations that models share; refuse what cannot be taken together with them."""
+def time_of_pairs(time: Any, lead: Any, variance: str, n_samples: int) -> Timing | None:
+    """Return the times of observations that models share; refuse the bootstrap of independent observations."""
     timing = validate_timing(time, lead, n_samples)
-    if timing is not None:
-        refuse_if(
-            groups is not None,
-            "`groups` and `time` cannot be taken together: how labels depend on each other in both ways is not known. "
-            "Pass the longer stretches of time as groups, or one observation of each group at a time.",
-        )
-        refuse_if(
-            variance == "bootstrap",
-            'variance="bootstrap" draws independent observations, which forecasts in time are not; with `time` take '
-            'variance="asymptotic".',
-        )
+    refuse_if(
+        timing is not None and variance == "bootstrap",
+        'variance="bootstrap" draws independent observations, which forecasts in time are not; with `time` take '
+        'variance="asymptotic".',
+    )
     return timing
 
 

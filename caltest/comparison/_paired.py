@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.comparison._difference import DifferenceResult, combine_differences
-from caltest.comparison._options import PairInTimeOptions, PairOptions
+from caltest.comparison._options import DesignedPairOptions, PairOptions
 from caltest.comparison._pair import compare_pairs, time_of_pairs
 from caltest.hypothesis_tests._by_fold import each_fold, labels_of
 from caltest.predictions._lens import LensLike, lens_name
@@ -29,7 +29,7 @@ def paired_test(
     prob_b: ArrayLike,
     *,
     folds: Any = None,
-    **options: Unpack[PairInTimeOptions],
+    **options: Unpack[DesignedPairOptions],
 ) -> DifferenceResult:
     r"""Test whether two models are equally miscalibrated, on the same observations.
 
@@ -160,7 +160,7 @@ def paired_test(
     """
     outcome, probs = validate_models(y_true, {"prob_a": prob_a, "prob_b": prob_b}, options["classes"])
     sample_weight, groups = options.pop("sample_weight"), options.pop("groups")
-    timing = time_of_pairs(options.pop("time"), options.pop("lead"), groups, options["variance"], len(outcome))
+    timing = time_of_pairs(options.pop("time"), options.pop("lead"), options["variance"], len(outcome))
     if folds is not None:
         parts = validate_folds(folds, len(outcome))
         arguments = labels_of(outcome, options["classes"]), *probs

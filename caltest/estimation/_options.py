@@ -16,6 +16,7 @@ from caltest.predictions.inputs._options import (
     DesignOptions,
     LensOption,
     Option,
+    TimeOptions,
     WeightOption,
     WorkOptions,
 )
@@ -45,8 +46,8 @@ class TestedEventOptions(EventOptions, AlphaOption, WorkOptions, total=False):
     """What curves take that show a test."""
 
 
-class DesignedEventOptions(EventOptions, DesignOptions, NullOption, total=False):
-    """What curves take that know weights, groups and other hypotheses."""
+class DesignedEventOptions(EventOptions, DesignOptions, TimeOptions, NullOption, total=False):
+    """What curves take that know weights, groups, times and other hypotheses."""
 
 
 class ScoreOptions(LensOption, ClassesOption, WeightOption, total=False):
@@ -67,6 +68,10 @@ class LookOptions(LensOption, DataOptions, total=False):
 
 class DesignedOptions(LookOptions, DesignOptions, total=False):
     """What estimates take that know weights and groups."""
+
+
+class TimedOptions(DesignedOptions, TimeOptions, total=False):
+    """What estimates take that know weights, groups and times."""
 
 
 class LevelOptions(LookOptions, AlphaOption, total=False):
@@ -118,6 +123,7 @@ def looked_at(
     prob: NDArray[Any], outcome: NDArray[np.int64], look: LensLike, options: Mapping[str, Any]
 ) -> tuple[Sample, dict[str, Any]]:
     """Return the sample of validated predictions behind a lens, and what its result says of the lens."""
-    design = validate_design(options.get("sample_weight"), options.get("groups"), len(prob))
+    weight, *others = (options.get(name) for name in ("sample_weight", "groups", "time", "lead"))
+    design = validate_design(weight, others[0], len(prob), *others[1:])
     sample = induce(prob, outcome, lens=look, region=options.get("region"), **design)
     return sample, {"lens": look, "lens_name": lens_name(look, options["classes"])}

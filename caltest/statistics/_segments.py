@@ -17,6 +17,7 @@ from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._parts import effective_numbers, sums_in_parts
 from caltest.statistics._squared_l2_distribution import squared_norms
+from caltest.statistics._windows import Windows
 
 _FEW_SHARE = 0.05  # of the weight, that may lie in cells of few groups
 _EQUAL = 1e-12  # residuals that differ less from the mean of their cell are equal to it
@@ -337,8 +338,14 @@ def cells_of_groups(sample: Sample) -> VarianceTree:
 
 
 def worth_of_cells(sample: Sample, partition: Any) -> Floats:
-    """Return how many groups (observations) of equal weight each cell of a partition is worth, ``(n_cells,)``."""
+    """Return how many groups (observations) of equal weight each cell of a partition is worth, ``(n_cells,)``.
+
+    Of forecasts in time it is how many windows as long as the lead.
+    """
     cells = cells_of(sample, partition)
+    if sample.timing is not None:
+        near = Windows.of(cells.index, sample.timing).products(sample.weight_or_ones)
+        return np.square(cells.count) / near
     group = np.arange(sample.n_samples) if sample.group is None else sample.group
     code, place = np.unique(group * np.int64(cells.n_cells) + cells.index, return_inverse=True)
     weight = np.bincount(place, sample.weight).astype(np.float64)

@@ -27,6 +27,7 @@ from caltest.predictions.inputs._parts import sums_in_parts
 from caltest.predictions.inputs._times import Timing
 from caltest.statistics._segments import LARGEST_SHARE, rare_outcomes, sums_by_cell
 from caltest.statistics._squared_l2_distribution import greatest_l2
+from caltest.statistics._windows import Windows
 
 FEWEST_COSINES = 3
 """With fewer, nothing is known of how much sums vary."""
@@ -54,38 +55,6 @@ def cosines(timing: Timing) -> Iterator[Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class Windows:
-    """The pairs of observations of a cell (bin) that are less than a lead apart, each with itself among them.
-
-    Attributes
-    ----------
-    order, cell : arrays of shape (n_samples,)
-        Observations by cell and time, and the cell of each.
-    first, last : arrays of shape (n_samples,)
-        Positions in this order between which the observations near each one are.
-    """
-
-    order: Integers
-    cell: Integers
-    first: Integers
-    last: Integers
-
-    @classmethod
-    def of(cls, cell: Integers, timing: Timing) -> Windows:
-        """Return the pairs within the cells ``(n_samples,)``."""
-        order = np.lexsort((timing.step, cell))
-        key = cell[order] * np.int64(timing.n_steps + timing.lead) + timing.step[order]
-        first = np.searchsorted(key, key - timing.lead, side="right")
-        return cls(order, cell[order], first, np.searchsorted(key, key + timing.lead, side="left"))
-
-    def products(self, values: Floats) -> Floats:
-        """Return the sums of the products of values ``(n_samples,)`` over the pairs of each cell, ``(n_cells,)``."""
-        own = values[self.order]
-        until = np.append(0.0, np.cumsum(own))
-        return sums_in_parts(self.cell, own * (until[self.last] - until[self.first]), int(self.cell.max()) + 1)
-
-
-@dataclass(frozen=True, eq=False)
 class SumsInTime:
     r"""The sums of a sample over cells (bins) and times, and the debiased squared l2 error.
 
@@ -110,6 +79,8 @@ class SumsInTime:
         and by the root of their number: their products sum up to the covariance of the sums of the cells.
     variance : array of shape (n_cells, n_columns)
         Variance of the sums of the cells if labels are independent and follow the predictions, or more.
+    squares : array of shape (n_cells,)
+        Sum of the squared lengths of the weighted residuals of each cell.
     inflation, largest_inflation : float
         Variance of the sum of the residuals over that of independent ones, at least 1, and the largest possible value.
     minority : float
@@ -125,6 +96,7 @@ class SumsInTime:
     mean: Floats
     cosine: Floats
     variance: Floats
+    squares: Floats
     inflation: float
     largest_inflation: float
     minority: float
@@ -161,6 +133,7 @@ class SumsInTime:
             mean=mean,
             cosine=_cosine_sums(timing, cell, centred, weight, n_cells),
             variance=sums_by_cell(cell, square[:, None] * own, n_cells),
+            squares=sums_in_parts(cell, np.square(residual).sum(axis=1), n_cells),
             inflation=inflation,
             largest_inflation=float(together.products(weight)[0] / square.sum()),
             minority=rare_outcomes(sample.outcome[is_known].astype(np.int64), sample.prob[is_known], cell[is_known])

@@ -75,7 +75,7 @@ def test_what_is_printed_names_the_lead_and_the_distribution():
     assert (result.lead, result.n_windows) == ("4", 30.0)
     text = str(result).replace("\n", " ")
     assert "Student's with 9 degrees of freedom" in " ".join(text.split())
-    assert "known 4 after its prediction" in result.condition.text
+    assert "predictions that are 4 or more apart" in result.condition.text
 
 
 def test_few_windows_decide_nothing_and_the_needed_number_is_printed():
@@ -94,6 +94,7 @@ def test_folds_keep_their_times():
     result = ct.paired_test(y_true, a, b, time=time, lead=4, folds=folds)
     alone = ct.paired_test(y_true[:120], a[:120], b[:120], time=time[:120], lead=4)
     assert numbers(result.folds[0]) == pytest.approx(numbers(alone))
+    assert "4 or more apart have independent errors and no model was made" in " ".join(str(result).split())
 
 
 @pytest.mark.parametrize(

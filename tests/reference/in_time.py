@@ -51,3 +51,31 @@ def variance_in_time(samples, partition):
     weight = samples[0].n_samples if samples[0].weight is None else samples[0].weight.sum()
     squares = np.square(first - second).sum() / weight**2
     return one - two, 2 * squares + max(0.0, np.square(along - other).sum() - 4 * squares)
+
+
+def law_in_time(sample, partition):
+    """T, its null deviation and the unit of its chi-squared distribution, two outcomes without weights."""
+    index, step, lead = cells_of(sample, partition).index, sample.timing.step.tolist(), sample.timing.lead
+    value, terms, score = terms_in_time(sample, partition)
+    number, n = len(score), sample.n_samples
+    error = sample.outcome - sample.event
+    mean = np.array([error[index == b].mean() for b in index])
+    centred, variance = error - mean, sample.event * (1 - sample.event)
+    near = [(i, j) for i in range(n) for j in range(n) if abs(step[i] - step[j]) < lead]
+    inflation = max(1.0, sum(centred[i] * centred[j] for i, j in near) / np.square(centred).sum())
+    predicted = squares = trace = 0.0
+    for b in set(index.tolist()):
+        rows = np.flatnonzero(index == b)
+        far = sum(abs(step[i] - step[j]) >= lead for i in rows for j in rows)
+        predicted += (len(rows) / far * inflation * variance[rows].sum()) ** 2
+        cosine = np.array([
+            [math.sqrt(2) * math.cos(math.pi * j * (step[i] + 0.5) / (max(step) + 1)) for i in rows]
+            for j in range(1, number + 1)
+        ])  # fmt: skip
+        share = np.square(cosine - cosine.mean(axis=1, keepdims=True)).sum() / number / len(rows)
+        own = np.square(cosine @ centred[rows]) / number / share
+        squares += (own.sum() ** 2 - np.square(own).sum()) * number / (number - 1) / len(rows)
+        trace += own.sum()
+    noise = math.sqrt(2 * max(np.square(terms).sum(), predicted)) / n
+    along = np.square(score * n / 2).sum() / np.square(mean).sum()
+    return value, noise, max(along, squares / trace, inflation * variance.sum() / n) / n

@@ -6,7 +6,7 @@ import pytest
 import caltest as ct
 from caltest.predictions._sample import induce
 from caltest.predictions.inputs._times import Timing
-from caltest.statistics._sums_in_time import SumsInTime, Windows, fewest_windows, number_of_cosines
+from caltest.statistics._sums_in_time import SumsInTime, fewest_windows, number_of_cosines
 from tests.reference import in_time
 from tests.reference.examples import draw_labels
 
@@ -31,18 +31,6 @@ def test_estimate_and_terms_equal_loops(n_classes, weighted):
     assert found.inner(found) == pytest.approx(np.square(terms).sum(), rel=1e-9)
     assert 2 / found.total_weight * found.scores == pytest.approx(score, abs=1e-14)
     assert found.degrees == len(score)
-
-
-def test_products_of_near_observations_equal_loops():
-    rng = np.random.default_rng(1)
-    cell, step, values = rng.integers(3, size=50), rng.integers(40, size=50), rng.standard_normal(50)
-    found = Windows.of(cell, Timing(step, 4, "4")).products(values)
-    for b in range(3):
-        pairs = [
-            values[i] * values[j] for i in range(50) for j in range(50)
-            if cell[i] == cell[j] == b and abs(step[i] - step[j]) < 4
-        ]  # fmt: skip
-        assert found[b] == pytest.approx(sum(pairs), abs=1e-12)
 
 
 def test_the_number_of_cosines_is_a_third_of_the_windows_or_follows_from_the_times():

@@ -19,8 +19,9 @@ from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._labels import Draws
 from caltest.resampling.draws._rows import RowDraws
-from caltest.resampling.draws._schemes import Consistency, SignedGroups
+from caltest.resampling.draws._schemes import Consistency, SignedGroups, TimedLabels
 from caltest.resampling.draws._signs import SignDraws, group_of, residual_sums
+from caltest.resampling.draws._timed_draws import SharedShockDraws, TimedDraws, inflation_of
 from caltest.resampling.engine._pvalues import tail_pvalues
 
 _ROUNDING = 1e-12
@@ -314,12 +315,17 @@ def confidence_bars(sums: CellSums, level: float) -> Ends:
 def drawn_deviations(sample: Sample, cells: Cells, null: Consistency, n_resamples: int, rng: SeedLike) -> list[Floats]:
     """Return observed minus expected frequency of the event in each cell under calibration, ``(B + 1, n_cells)``.
 
-    One array for simulated labels, and one for random signs of the groups if there are groups. The first row of each is
-    that of the data.
+    One array for simulated labels, and one for random signs of the groups if there are groups. Labels of forecasts in
+    time share shocks as the observed ones do, and where these do not show how much, another array is of labels that
+    share them completely. The first row of each is that of the data.
     """
-    generator = validate_rng(rng)
-    schemes = dict.fromkeys([null, null.for_sample(sample)])
-    return [_of_draws(sample, cells, scheme.draws(n_resamples, generator)) for scheme in schemes]
+    generator, scheme = validate_rng(rng), null.for_sample(sample)
+    if isinstance(scheme, TimedLabels):
+        draws: list[Draws] = [TimedDraws.as_observed(sample, n_resamples, generator)]
+        draws += [SharedShockDraws.completely(n_resamples, generator)] * scheme.is_few
+        return [_of_draws(sample, cells, one) for one in draws]
+    schemes = dict.fromkeys([null, scheme])
+    return [_of_draws(sample, cells, one.draws(n_resamples, generator)) for one in schemes]
 
 
 def drawn_origin(sample: Sample, null: Consistency, n_resamples: int) -> str:
@@ -335,7 +341,12 @@ def drawn_origin(sample: Sample, null: Consistency, n_resamples: int) -> str:
 
 def origin_of_cells(sample: Sample, null: Consistency, n_resamples: int) -> str:
     """Return where bars and p-values of the cells of a curve come from, in words."""
-    if not isinstance(null.for_sample(sample), SignedGroups):
+    scheme = null.for_sample(sample)
+    if isinstance(scheme, TimedLabels):
+        text = scheme.origin_of_timed(f"{n_resamples:,}", inflation_of(sample), shared=False)
+        worst = ", and of labels that share them completely; the wider bar and the larger p-value count"
+        return f"{text}{worst * scheme.is_few}"
+    if not isinstance(scheme, SignedGroups):
         return null.origin(n_resamples)
     return (
         f"{n_resamples:,} Monte Carlo draws of the labels, {n_resamples:,} random signs of {sample.n_groups:,} groups, "
@@ -350,7 +361,8 @@ def _of_draws(sample: Sample, cells: Cells, draws: Draws) -> Floats:
         if isinstance(draws, SignDraws):
             found.append(residual_sums(sample, drawn, cells)[..., 1] / weight)
         else:
-            found.append(_deviations(sample, cells, drawn))
+            scale = draws.scale(sample, drawn)  # studentised, if labels depend on each other in time
+            found.append(_deviations(sample, cells, drawn) * (1.0 if scale is None else scale[:, None]))
     return np.concatenate(found)
 
 

@@ -234,7 +234,8 @@ class ErrorOfCells(NamedTuple):
 class EventFrequencies:
     """Frequencies of the event of a two-outcome sample in cells (bins), and what they would be by chance.
 
-    Without weights and groups the number of events of each cell is Poisson-binomial; otherwise labels are simulated.
+    Without weights, groups and times the number of events of each cell is Poisson-binomial; otherwise labels are
+    simulated.
 
     Attributes
     ----------
@@ -259,7 +260,8 @@ class EventFrequencies:
     @property
     def drawn(self) -> bool:
         """Whether labels are simulated."""
-        return self.sample.weight is not None or self.sample.group is not None
+        sample = self.sample
+        return not (sample.weight is None and sample.group is None and sample.timing is None)
 
     @cached_property
     def cells(self) -> Cells:

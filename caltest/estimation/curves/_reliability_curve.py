@@ -17,7 +17,7 @@ from caltest.predictions.cells._cells import few_cells_notes
 from caltest.predictions.cells._partitions import EqualWidth, Partition
 from caltest.predictions.cells._quantiles import EqualSpread, label_spread
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._refusals import refuse, refuse_if
 from caltest.predictions.inputs._validation import SeedLike, validate_bool, validate_choice, validate_level
 from caltest.resampling.engine._stopping import number_of_draws
 from caltest.results._picture import Picture
@@ -133,7 +133,11 @@ def reliability_curve(
     With ``sample_weight`` or ``groups`` the distribution comes from simulated labels, and simultaneous bars have level
     :math:`1 - (1 - \gamma) / L`. With ``groups`` it comes from random signs of the residuals of whole groups too (see
     `calibration_test`), and a frequency must be compatible with the expected one by its confidence interval (below),
-    which holds for few groups with an event: the widest bar and the largest p-value count.
+    which holds for few groups with an event: the widest bar and the largest p-value count. With ``time`` and ``lead``,
+    of forecasts whose labels are known after a lead, labels are simulated that share shocks of time as the observed
+    ones do, and their deviations are divided by the root of their inflation (see `calibration_test`); where little
+    time or rare labels do not show how much they share, the wider bar counts of these and of labels that share them
+    completely.
 
     Parameters
     ----------
@@ -148,7 +152,7 @@ def reliability_curve(
         Quantiles of the frequency if the model is calibrated; or Clopper-Pearson intervals around the observed
         frequency, from ``statsmodels.stats.proportion``; with ``sample_weight`` or ``groups`` the same for the
         effective number of observations (Kish 1965, Korn and Graubard 1998), never wider than if every group were one
-        observation.
+        observation. With ``time`` there are consistency bars only.
     confidence_level : float
         Level of the bars; 0.9 leaves 5 % on either side.
     simultaneous : bool
@@ -157,7 +161,7 @@ def reliability_curve(
         The null hypothesis; with ``resample_predictions=True`` the consistency bars are quantiles of deviations over
         resampled observations, as in figure 4 of Vaicenavicius et al. (2019), and only approximate.
     n_resamples : int, optional
-        Number of draws, with ``resample_predictions=True``, ``sample_weight`` or ``groups``; 999 by default.
+        Number of draws, with ``resample_predictions=True``, ``sample_weight``, ``groups`` or ``time``; 999 by default.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness of these draws.
 
@@ -174,7 +178,8 @@ def reliability_curve(
     ValueError
         If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if the lens
         has more than two outcomes; if ``bars`` is unknown, ``confidence_level`` is not strictly between 0 and 1, or
-        ``n_resamples`` < 1; if no observation lies in the region.
+        ``n_resamples`` < 1; if no observation lies in the region; if ``time`` is given with ``groups`` or for
+        confidence bars.
 
     References
     ----------
@@ -205,6 +210,11 @@ def reliability_curve(
     sample = scheme.under_null(sample)
     if (sample.weight is not None or sample.group is not None) and scheme.resample_predictions:
         refuse(f"`sample_weight` and `groups` need fixed predictions, Consistency(); got {scheme}.")
+    refuse_if(
+        sample.timing is not None and bars == "confidence",
+        'bars="confidence" is for independent observations or groups. With `time` take bars="consistency", or pass '
+        "stretches of time that are several leads long as `groups`.",
+    )
     cut = _default_cells(sample) if partition is None else partition
     found = EventFrequencies(sample, cut, scheme, n_resamples, rng)
     return ReliabilityCurve(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Unpack
 
 from numpy.typing import ArrayLike
 
-from caltest.estimation._options import DesignedOptions, look_at
+from caltest.estimation._options import TimedOptions, look_at
 from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
@@ -25,7 +25,9 @@ from caltest.results._description import Description, Table, percent, sized
 from caltest.results._naming import describe
 from caltest.statistics._segments import FEWEST_GROUPS, cells_of_groups
 from caltest.statistics._squared_l2_distribution import CellMoments, SquaredL2Distribution
+from caltest.statistics._squared_l2_in_time import SquaredL2InTime
 from caltest.statistics._squared_l2_inversion import CERTIFYING_GROUPS, SquaredL2Inversion
+from caltest.statistics._sums_in_time import fewest_windows
 
 _SPARSE, _SPARSE_SHARE = 10, 0.05  # cells of fewer observations are sparse; a larger share in them is noted
 _USUAL = 0.95  # confidence
@@ -169,7 +171,7 @@ def l2_interval(
     confidence_level: float = 0.95,
     alternative: str = "two-sided",
     rng: SeedLike = 0,
-    **options: Unpack[DesignedOptions],
+    **options: Unpack[TimedOptions],
 ) -> L2Interval:
     r"""Compute a confidence interval for the l2 calibration error within cells (bins), squared and as a root.
 
@@ -219,11 +221,18 @@ def l2_interval(
     alone. Cells that are worth fewer than two groups (weighted observations) of equal size are unknown: the upper end
     takes their error as the largest possible. Fewer than five such groups give no interval.
 
+    With ``time`` and ``lead``, of forecasts whose labels are known after a lead, T is a sum over pairs of observations
+    of a cell that are a lead or more apart (`paired_test`), and its distribution is the one above. :math:`s_0` and
+    :math:`\kappa` come from K cosines of the time (Lazarus et al. 2018), whose sums over the residuals vary as those of
+    the cells do, however residuals within a lead depend on each other. Both are multiplied by the ratio of the
+    quantiles of Student's distribution with K degrees of freedom and of the normal one. K is a third of the windows of
+    time as long as the lead (at most 100), and fewer than 9 windows give no interval.
+
     Parameters
     ----------
     partition : Partition or callable, optional
-        Cells of the induced simplex; `VarianceTree()` by default, with groups or weights of so few cells that each is
-        worth five groups of equal size.
+        Cells of the induced simplex; `VarianceTree()` by default, with groups, weights or times of so few cells that
+        each is worth five groups of equal size, or five windows of time.
     confidence_level : float
         Probability with which the interval contains its target.
     alternative : {"two-sided", "less", "greater"}
@@ -244,7 +253,8 @@ def l2_interval(
     ValueError
         If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if
         ``confidence_level`` is not strictly between 0 and 1, or ``alternative`` is unknown; if ``partition`` needs two
-        outcomes and the lens returns more; if no observation lies in the region.
+        outcomes and the lens returns more; if no observation lies in the region; if ``lead`` is given without ``time``,
+        is not positive or longer than the data; if ``time`` is given with ``groups``.
 
     See Also
     --------
@@ -263,6 +273,8 @@ def l2_interval(
 
     References
     ----------
+    E. Lazarus, D. J. Lewis, J. H. Stock and M. W. Watson (2018), HAR inference: recommendations for practice, Journal
+    of Business & Economic Statistics.
     Y. Sun, P. Chaudhari, I. J. Barnett and E. Dobriban (2024), A confidence interval for the l2 expected calibration
     error, arXiv:2408.08998: another interval for such a target.
 
@@ -382,6 +394,9 @@ def l2_distribution(
 
     ``any_shock``: few groups prove no upper end, unless it holds if all labels of a group may be equal.
     """
+    if sample.timing is not None:
+        cut = cells_of_groups(sample) if partition is None else partition
+        return SquaredL2InTime.of(sample, cut), cut
     if sample.group is None and sample.weight is None:
         cut = VarianceTree() if partition is None else partition
         return SquaredL2Distribution.of(sample, cut), cut
@@ -406,6 +421,8 @@ def _notes(
     """Return where the coverage is uncertain, and what else limits the interval."""
     if isinstance(distribution, SquaredL2Inversion):
         own = _notes_of_groups(sample, distribution)
+    elif isinstance(distribution, SquaredL2InTime):
+        own = _notes_of_time(sample, distribution)
     else:
         own = _notes_of_observations(distribution, count)
     sparse, weighted = sample.once(_sparse_share, partition), sample.weight is not None
@@ -500,6 +517,34 @@ def _notes_of_groups(sample: Sample, distribution: SquaredL2Inversion) -> tuple[
             f"{known} The interval assumes that groups differ smoothly: with fewer than {_MANY_GROUPS} it cannot "
             "detect rare groups that are very different and were not observed."
             f"{_CERTIFY if worth < CERTIFYING_GROUPS else ''}",
+        ),
+    ]
+    return tuple(Note(code, text) for holds, code, text in found if holds)
+
+
+def _notes_of_time(sample: Sample, distribution: SquaredL2InTime) -> tuple[Note, ...]:
+    """Return what limits the interval of forecasts in time."""
+    assert sample.timing is not None
+    windows, text, needed = sample.timing.n_windows, sample.timing.text, fewest_windows()
+    found = [
+        (
+            distribution.unknown > 0,
+            "C404",
+            f"{100 * distribution.unknown / distribution.largest:.3g} % of the observations lie in cells that are "
+            "worth fewer than two windows of time as long as the lead. Nothing is known of their error: the upper "
+            "limit takes it as the largest possible.",
+        ),
+        (
+            not distribution.is_known,
+            "C305",
+            f"The predictions span {windows:.3g} times the lead ({text}). Fewer than {needed} do not show how "
+            "uncertain the estimate is, so there is no interval. Collect predictions of a longer time.",
+        ),
+        (
+            distribution.evidence > 0,
+            "C403",
+            "Hardly any errors (labels other than the most probable one) were expected in stretches of time that are "
+            "independent of each other. The lower limit is 0.",
         ),
     ]
     return tuple(Note(code, text) for holds, code, text in found if holds)

@@ -356,11 +356,13 @@ def validate_design(
     lead: Any = None,
 ) -> dict[str, Any]:
     """Return weights, numbers of groups and timing of observations by the names that `induce` gives them."""
-    return {
-        "weight": validate_weight(sample_weight, n_samples),
-        "group": validate_groups(groups, n_samples),
-        "timing": validate_timing(time, lead, n_samples),
-    }
+    group, timing = validate_groups(groups, n_samples), validate_timing(time, lead, n_samples)
+    refuse_if(
+        group is not None and timing is not None,
+        "`groups` and `time` cannot be taken together: how labels depend on each other in both ways is not known. "
+        "Pass the longer stretches of time as groups, or one observation of each group at a time.",
+    )
+    return {"weight": validate_weight(sample_weight, n_samples), "group": group, "timing": timing}
 
 
 def design_of(options: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
