@@ -90,6 +90,7 @@ class HosmerLemeshow(Statistic):
     covariance: str = parameter("observations", one_of("observations", "mean"))
 
     measures_scatter = True
+    degree = 2
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return C, ``(...)``, of outcomes ``(..., n_samples)``."""

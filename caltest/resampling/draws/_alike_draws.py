@@ -122,6 +122,19 @@ class RareOutcome:
             return np.ones(len(labels))
         return np.maximum(np.square(self.sums(labels)).sum(axis=1) / self.own, 1.0)
 
+    def effect_around(self, labels: NDArray[np.unsignedinteger]) -> Floats:
+        """Return the design effect around the frequency of labels, whatever was predicted on average, ``(n,)``."""
+        weight = np.ones(len(self.prob)) if self.weight is None else self.weight
+        variance = weight * self.prob * (1 - self.prob)
+        of_groups = np.bincount(self.group, variance, self.n_groups)
+        sums, total = self.sums(labels), of_groups.sum()
+        change = sums.sum(axis=1) / total
+        others = np.maximum(1 - of_groups / total, np.finfo(float).eps)
+        spread = (np.square(sums - change[:, None] * of_groups) / others).sum(axis=1)
+        weighted = weight * variance
+        shown = weighted.sum() + change * (weighted * (1 - 2 * self.prob)).sum()
+        return np.divide(spread, shown, out=np.zeros_like(spread), where=shown > 0)
+
     def largest_icc(self, sample: Sample) -> float:
         """Return the largest intraclass correlation that the labels of a sample allow; 0 if no draws are needed."""
         from scipy.stats import chi2
@@ -129,14 +142,7 @@ class RareOutcome:
         number = GroupsWithSurprise.counted(sample).effective_number - 1
         if not self.pairs > 0 or number + 1 >= ENOUGH_GROUPS:
             return 0.0
-        weight = sample.weight_or_ones
-        variance = weight * self.prob * (1 - self.prob)
-        of_groups = np.bincount(self.group, variance, self.n_groups)
-        (sums,), total = self.sums(sample.outcome[None]), of_groups.sum()
-        change = sums.sum() / total
-        others = np.maximum(1 - of_groups / total, np.finfo(float).eps)
-        shown = float((weight * variance * (1 + change * (1 - 2 * self.prob))).sum())
-        effect = float((np.square(sums - change * of_groups) / others).sum()) / shown if shown > 0 else 0.0
+        (effect,) = self.effect_around(sample.outcome[None])
         worst = effect * number / float(chi2.ppf(1 - _LEVEL, number)) if number > 0 and effect > 0 else np.inf
         own, most = ((one - 1) * self.own / self.pairs for one in (effect, worst))
         return float(np.clip(min(most, max(own, LARGEST_ICC)), 0.0, 1.0))

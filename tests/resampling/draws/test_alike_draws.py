@@ -47,6 +47,7 @@ def test_design_effect_and_correlation_are_those_of_loops(n_classes, weighted):
             (sum(e for e, _, _ in group) - change * v) ** 2 / (1 - v / sum(variance))
             for group, v in zip(groups, variance, strict=True)
         ) / sum(w**2 * p * (1 - p) * (1 + change * (1 - 2 * p)) for _, p, w in terms)
+        assert rare.effect_around(sample.outcome[None])[0] == pytest.approx(around)
         number = GroupsWithSurprise.of(sample).effective_number - 1
         most = around * number / chi2.ppf(0.2, number)
         expected = min((most - 1) * own / pairs, max((around - 1) * own / pairs, LARGEST_ICC))
