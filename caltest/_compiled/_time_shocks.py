@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numba import float32, int32, njit, uint32, uint64
 
-from caltest._compiled._jit import kernel
+from caltest._compiled._jit import inner, kernel
 
 LANES = 32
 _ROWS = 64  # of normal numbers that are made at a time
@@ -77,15 +77,65 @@ def _fill_normals(state, quantile, slope, half, tail, normal):
         signed[i] ^= halves[i] & uint32(0x80000000)
 
 
+@inner
+def _add_products(label, start, lead, residual, near, variance, work, last, found):
+    # Adds to both rows of `found` the sum of products of residuals that are close in time, and of squares, of labels
+    # that stand side by side. The window holds the sums of the last lead - 1 steps, which `last` keeps one by one.
+    here, window, pairs, total, moved, squares, mixed = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
+    work[:] = 0.0
+    last[:] = 0.0
+    all_variance, all_near, all_squares = 0.0, 0.0, 0.0
+    for t in range(start.size - 1):
+        here[:] = 0.0
+        for i in range(start[t], start[t + 1]):
+            v, a = variance[i], near[i]
+            all_variance += v
+            all_near += v * a
+            all_squares += v * v
+            own = label[i]
+            if residual.shape[1] == 2:
+                zero = residual[i, 0]
+                step = residual[i, 1] - zero
+                for lane in range(LANES):
+                    e = zero + step * own[lane]
+                    here[lane] += e
+                    total[lane] += e
+                    moved[lane] += e * a
+                    mixed[lane] += e * v
+                    squares[lane] += e * e
+            else:
+                for lane in range(LANES):
+                    e = residual[i, own[lane]]
+                    here[lane] += e
+                    total[lane] += e
+                    moved[lane] += e * a
+                    mixed[lane] += e * v
+                    squares[lane] += e * e
+        place = t % lead
+        for lane in range(LANES):
+            rest = window[lane] - last[place, lane]
+            pairs[lane] += here[lane] * (here[lane] + 2 * rest)
+            window[lane] = rest + here[lane]
+            last[place, lane] = here[lane]
+    for lane in range(LANES):
+        shift = total[lane] / all_variance if all_variance > 0 else 0.0
+        found[0, lane] += pairs[lane] - 2 * shift * moved[lane] + shift * shift * all_near
+        found[1, lane] += squares[lane] - 2 * shift * mixed[lane] + shift * shift * all_squares
+
+
 @kernel
-def draw_labels_in_time(bound, order, start, lead, correlation, quantile, slope, seed, first, out):
+def draw_labels_in_time(
+    bound, name, order, start, lead, correlation, quantile, slope, residual, near, variance, seed, first, out, products
+):
     """Fill ``out (n_replicates, n_samples)`` with labels that share a shock within windows of ``lead`` steps of time.
 
-    The windows of each replicate follow each other from a random step on. The label of observation i is the number of
-    ``bound (n_samples, n_bounds)`` that do not exceed ``sqrt(correlation) * shock + sqrt(1 - correlation) * noise_i``.
+    The windows of each replicate follow each other from a random step on. The label of observation i is ``name[c]``,
+    where c is the number of ``bound (n_samples, n_bounds)`` that do not exceed
+    ``sqrt(correlation) * shock + sqrt(1 - correlation) * noise_i``.
     Observations are in the order of time, ``start (n_steps + 1,)`` is the first one of each step, and
     ``order (n_samples,)`` where they stand in ``out``. ``quantile`` and ``slope`` tabulate the normal quantile
-    function, as `_fill_normals` looks it up.
+    function, as `_fill_normals` looks it up. ``products (n_replicates, 2)`` become those of `products_in_time`, of
+    residuals of the numbers c.
     """
     n_replicates, n_samples = out.shape
     n_bounds = bound.shape[1]
@@ -99,15 +149,18 @@ def draw_labels_in_time(bound, order, start, lead, correlation, quantile, slope,
     common = np.empty(LANES, np.float32)
     coming = np.empty(LANES, np.float32)
     latent = np.empty(LANES, np.float32)
-    label = np.empty((_TILE, LANES), out.dtype)
+    label = np.empty((n_samples, LANES), out.dtype)
+    work = np.empty((7, LANES))
+    last = np.empty((lead, LANES))
+    found = np.empty((2, LANES))
     for group in range(0, n_replicates, LANES):
+        n_lanes = min(LANES, n_replicates - group)
         _seed(seed, first + group, state)
         _fill_normals(state, quantile, slope, half, tail, normal)
         for lane in range(LANES):
             begin[lane] = (uint64(half[0, lane]) * uint64(lead)) >> uint64(32)
             common[lane] = shared * normal[1, lane]
         used = 2
-        row, done = 0, 0
         for t in range(start.size - 1):
             if used == _ROWS:
                 _fill_normals(state, quantile, slope, half, tail, normal)
@@ -123,77 +176,51 @@ def draw_labels_in_time(bound, order, start, lead, correlation, quantile, slope,
                 if used == _ROWS:
                     _fill_normals(state, quantile, slope, half, tail, normal)
                     used = 0
+                own = label[i]
+                lowest = bound[i, 0]
                 for lane in range(LANES):
                     latent[lane] = common[lane] + apart * normal[used, lane]
-                used += 1
-                own = label[row]
-                own[:] = 0
-                for c in range(n_bounds):
+                for lane in range(LANES):
+                    own[lane] = latent[lane] >= lowest
+                for c in range(1, n_bounds):
                     for lane in range(LANES):
                         own[lane] += latent[lane] >= bound[i, c]
-                row += 1
-                if row == _TILE or i == n_samples - 1:
-                    for lane in range(min(LANES, n_replicates - group)):
-                        for j in range(row):
-                            out[group + lane, order[done + j]] = label[j, lane]
-                    done += row
-                    row = 0
+                used += 1
+        for begun in range(0, n_samples, _TILE):
+            for lane in range(n_lanes):
+                for i in range(begun, min(begun + _TILE, n_samples)):
+                    out[group + lane, order[i]] = name[label[i, lane]]
+        found[:] = 0.0
+        for k in range(residual.shape[0]):
+            _add_products(label, start, lead, residual[k], near[k], variance[k], work, last, found)
+        for lane in range(n_lanes):
+            products[group + lane, 0] = found[0, lane]
+            products[group + lane, 1] = found[1, lane]
 
 
 @kernel
-def products_in_time(labels, order, start, lead, residual, near, variance, out):
-    """Fill ``out (n_replicates, 2)`` with the sum of products of residuals that are close in time, and of squares.
+def products_in_time(labels, order, start, lead, residual, near, variance, products):
+    """Fill ``products (n_replicates, 2)`` with the sum of products of residuals close in time, and of their squares.
 
-    A shift in proportion to the variances is removed from the residuals before. ``residual (n_samples, n_outcomes)``
-    is that of each label, ``variance (n_samples,)`` the weighted variance, ``near (n_samples,)`` the sum of those less
-    than ``lead`` steps away, all in the order of time; ``order`` is where these observations stand in ``labels``.
+    A shift in proportion to the variances is removed from the residuals before, and the sums are added over several
+    kinds of residuals. ``residual (n_kinds, n_samples, n_outcomes)`` is that of each label,
+    ``variance (n_kinds, n_samples)`` the weighted variance, ``near (n_kinds, n_samples)`` the sum of those less than
+    ``lead`` steps away, all in the order of time; ``order`` is where these observations stand in ``labels``.
     """
     n_replicates, n_samples = labels.shape
-    sums = np.empty((lead, LANES))
-    here = np.empty(LANES)
-    window = np.empty(LANES)
-    pairs = np.empty(LANES)
-    total = np.empty(LANES)
-    moved = np.empty(LANES)
-    squares = np.empty(LANES)
-    mixed = np.empty(LANES)
-    tile = np.zeros((_TILE, LANES))
-    all_variance, all_near, all_squares = 0.0, 0.0, 0.0
-    for i in range(n_samples):
-        all_variance += variance[i]
-        all_near += variance[i] * near[i]
-        all_squares += variance[i] * variance[i]
+    label = np.zeros((n_samples, LANES), labels.dtype)
+    work = np.empty((7, LANES))
+    last = np.empty((lead, LANES))
+    found = np.empty((2, LANES))
     for group in range(0, n_replicates, LANES):
         n_lanes = min(LANES, n_replicates - group)
-        for values in (window, pairs, total, moved, squares, mixed):
-            values[:] = 0.0
-        sums[:] = 0.0
-        row, filled = 0, 0
-        for t in range(start.size - 1):
-            here[:] = 0.0
-            for i in range(start[t], start[t + 1]):
-                if i == filled:
-                    row, filled = i, min(i + _TILE, n_samples)
-                    for lane in range(n_lanes):
-                        own = labels[group + lane]
-                        for j in range(row, filled):
-                            tile[j - row, lane] = residual[j, own[order[j]]]
-                one = tile[i - row]
-                v, a = variance[i], near[i]
-                for lane in range(LANES):
-                    e = one[lane]
-                    here[lane] += e
-                    total[lane] += e
-                    moved[lane] += e * a
-                    mixed[lane] += e * v
-                    squares[lane] += e * e
-            place = t % lead
-            for lane in range(LANES):
-                window[lane] -= sums[place, lane]
-                pairs[lane] += here[lane] * (here[lane] + 2 * window[lane])
-                window[lane] += here[lane]
-                sums[place, lane] = here[lane]
+        for begun in range(0, n_samples, _TILE):
+            for lane in range(n_lanes):
+                for i in range(begun, min(begun + _TILE, n_samples)):
+                    label[i, lane] = labels[group + lane, order[i]]
+        found[:] = 0.0
+        for k in range(residual.shape[0]):
+            _add_products(label, start, lead, residual[k], near[k], variance[k], work, last, found)
         for lane in range(n_lanes):
-            shift = total[lane] / all_variance if all_variance > 0 else 0.0
-            out[group + lane, 0] = pairs[lane] - 2 * shift * moved[lane] + shift * shift * all_near
-            out[group + lane, 1] = squares[lane] - 2 * shift * mixed[lane] + shift * shift * all_squares
+            products[group + lane, 0] = found[0, lane]
+            products[group + lane, 1] = found[1, lane]

@@ -86,6 +86,10 @@ class Draws(ABC):
         """Return by what the residuals of drawn outcomes are multiplied, ``(n_replicates,)``; None for 1."""
         return None
 
+    def scaled_blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any], Floats | None]]:
+        """Yield samples with outcomes drawn for them, and the `scale` of their residuals."""
+        return ((drawn, outcomes, self.scale(drawn, outcomes)) for drawn, outcomes in self.blocks(sample))
+
     def slices(self, size: int) -> list[Self]:
         """Cut into consecutive parts of at most ``size`` replicates."""
         return [

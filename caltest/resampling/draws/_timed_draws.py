@@ -62,6 +62,7 @@ FEW_WINDOWS, FEW_SURPRISES = 20, 20
 FEWEST_WINDOWS = 5
 """With fewer windows batches of predictions decide nothing."""
 _LARGEST_LOSS = 0.9
+_TABLES = ("residual", "near", "variance")
 _MOST_CLASSES, _MOST_SCORES = 20, 3  # that have different scores, and sets of scores
 
 
@@ -149,13 +150,6 @@ class ScoredLabels:
         """The sum of the products of the variances of all close pairs."""
         return float(self.variance @ self.near)
 
-    def products(self, labels: NDArray[np.unsignedinteger]) -> Floats:
-        """Return the sums of products of close residuals, and of squares, ``(n_replicates, 2)``."""
-        found, time = np.empty((len(labels), 2)), self.time
-        tables = self.residual, self.near, self.variance
-        products_in_time(np.ascontiguousarray(labels), time.order, time.start, time.lead, *tables, found)
-        return found
-
     def terms(self, bound: Floats, classes: Integers) -> Floats:
         """Return the expected sum of products of close residuals, without squares, as coefficients of a polynomial.
 
@@ -227,11 +221,30 @@ class TimedOutcome:
         alone = sum(float(one.own.sum()) for one in self.scored)
         return max(1.0, shared / alone) if alone > 0 else 1.0
 
+    @cached_property
+    def tables(self) -> tuple[Floats, Floats, Floats]:
+        """Residuals of each label, sums of close variances, and variances, of each set of scores."""
+        residual, near, variance = ([getattr(one, name) for one in self.scored] for name in _TABLES)
+        return np.stack(residual), np.stack(near), np.stack(variance)
+
+    def products(self, labels: NDArray[np.unsignedinteger]) -> Floats:
+        """Return the sums of products of close residuals, and of squares, ``(n_replicates, 2)``.
+
+        Labels ``(n_replicates, n_samples)`` are in the order of the sample.
+        """
+        found, time = np.empty((len(labels), 2)), self.time
+        products_in_time(np.ascontiguousarray(labels), time.order, time.start, time.lead, *self.tables, found)
+        return found
+
+    def ratio(self, products: Floats) -> Floats:
+        """Return the inflation of products and squares ``(n_replicates, 2)``."""
+        pairs, squares = products.T
+        ratio = np.divide(pairs, squares, out=np.ones(len(products)), where=squares > 0)
+        return np.clip(ratio, 1.0, self.largest)
+
     def inflation(self, labels: NDArray[np.unsignedinteger]) -> Floats:
         """Return the inflation of labels ``(n_replicates, n_samples)`` in the order of the sample."""
-        pairs, squares = np.sum([one.products(labels) for one in self.scored], axis=0).T
-        ratio = np.divide(pairs, squares, out=np.ones(len(labels)), where=squares > 0)
-        return np.clip(ratio, 1.0, self.largest)
+        return self.ratio(self.products(labels))
 
     @cached_property
     def bound(self) -> NDArray[np.float32]:
@@ -253,7 +266,7 @@ class TimedOutcome:
         """Return the correlation of normal numbers with which labels vary as observed ones ``(n_samples,)`` do."""
         bound = self.bound.astype(np.float64)
         terms = np.sum([one.terms(bound, self.classes) for one in self.scored], axis=0)
-        squares = sum(one.products(labels[None])[0, 1] for one in self.scored)
+        ((_, squares),) = self.products(labels[None])
         return correlation_of_terms(terms, (self.raised_inflation(labels) - 1) * squares, 1.0)
 
 
@@ -303,20 +316,29 @@ class TimedDraws(Draws):
 
     def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
         """Yield the sample with outcomes ``(n_replicates, n_samples)`` drawn for it."""
+        return ((drawn, outcomes) for drawn, outcomes, _ in self.scaled_blocks(sample))
+
+    def scaled_blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any], Floats | None]]:
+        """Yield the sample with outcomes, and by what their residuals are multiplied, ``(n_replicates,)``."""
         outcome = sample.once(TimedOutcome.of)
-        time, ranked = outcome.time, np.array_equal(outcome.classes, np.arange(sample.n_outcomes))
+        time, (residual, *others) = outcome.time, outcome.tables
+        ranked = np.ascontiguousarray(residual[:, :, outcome.classes])
         for part in self.slices(max(replicates_of(sample.n_samples) // LANES, 1) * LANES):
             out = np.empty((part.n_resamples, sample.n_samples), dtype=outcome_dtype(sample.n_outcomes))
-            where = outcome.bound, time.order, time.start, time.lead
-            draw_labels_in_time(*where, self.correlation, *quantile_table(), self.seed, part.first, out)
-            yield sample, out if ranked else outcome.classes.astype(out.dtype)[out]
+            products, name = np.empty((len(out), 2)), outcome.classes.astype(out.dtype)
+            given = outcome.bound, name, time.order, time.start, time.lead
+            tables = *quantile_table(), ranked, *others
+            draw_labels_in_time(*given, self.correlation, *tables, self.seed, part.first, out, products)
+            yield sample, out, self._scale_of(sample, products)
 
     def scale(self, sample: Sample, outcomes: NDArray[Any]) -> Floats | None:
         """Return by what the residuals of drawn outcomes are multiplied, ``(n,)``, to vary as the observed ones."""
         if sample.timing is None:
             return None
-        outcome = sample.once(TimedOutcome.of)
-        return np.sqrt(inflation_of(sample) / outcome.inflation(outcomes))
+        return self._scale_of(sample, sample.once(TimedOutcome.of).products(outcomes))
+
+    def _scale_of(self, sample: Sample, products: Floats) -> Floats | None:
+        return np.sqrt(inflation_of(sample) / sample.once(TimedOutcome.of).ratio(products))
 
 
 def inflation_of(sample: Sample) -> float:
@@ -341,6 +363,9 @@ class SharedShockDraws(TimedDraws):
 
     def scale(self, sample: Sample, outcomes: NDArray[Any]) -> None:
         """Return None: nothing is estimated, so that nothing is studentised."""
+
+    def _scale_of(self, sample: Sample, products: Floats) -> None:
+        return None
 
 
 @cache

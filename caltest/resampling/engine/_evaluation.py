@@ -160,10 +160,14 @@ def _values_of_labels(questions: Sequence[Question], base: Sample, draws: Draws)
     """Return the components ``(n_components, n_replicates)`` of questions on drawn labels."""
     views = list(dict.fromkeys(question.view for question in questions))
     blocks: list[list[Floats]] = [[] for _ in questions]
-    for sample, drawn in draws.blocks(base):
-        seen = {view: (sample, drawn) if view.is_base else (view.sample, view.outcomes(drawn)) for view in views}
+    for sample, drawn, scale in draws.scaled_blocks(base):
+        seen = {}
+        for view in views:
+            of_view = drawn if view.is_base else view.outcomes(drawn)
+            own = (sample, drawn, scale) if view.is_base else (view.sample, of_view, draws.scale(view.sample, of_view))
+            seen[view] = own
         for question, values in zip(questions, blocks, strict=True):
-            values.append(_drawn_components(question.statistic, draws, *seen[question.view]))
+            values.append(_drawn_components(question.statistic, *seen[question.view]))
     return [np.concatenate(values, axis=1) for values in blocks]
 
 
@@ -179,12 +183,12 @@ def null_values(statistic: Statistic, sample: Sample, draws: Draws) -> Floats:
     if counted is not None:
         values = np.concatenate([np.atleast_1d(statistic.evaluate_summary(sample, part)) for part in counted])
         return _of_summary(statistic, values, draws.n_resamples)
-    return np.concatenate([_drawn_components(statistic, draws, *some)[0] for some in draws.blocks(sample)])
+    return np.concatenate([_drawn_components(statistic, *some)[0] for some in draws.scaled_blocks(sample)])
 
 
-def _drawn_components(statistic: Statistic, draws: Draws, sample: Sample, outcomes: NDArray[Any]) -> Floats:
+def _drawn_components(statistic: Statistic, sample: Sample, outcomes: NDArray[Any], scale: Floats | None) -> Floats:
     """Return every component of drawn outcomes, whose residuals may have to be scaled."""
-    values, scale = components(statistic, sample, outcomes), draws.scale(sample, outcomes)
+    values = components(statistic, sample, outcomes)
     return values if scale is None else scale_components(statistic, values, scale)
 
 
