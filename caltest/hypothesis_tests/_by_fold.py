@@ -33,7 +33,7 @@ from caltest.results import Note, TestResult
 from caltest.results._description import join, percent
 from caltest.results._progress import Progress, reporting
 
-_TOO_FEW_DRAWS, _IMPOSSIBLE, _INDEPENDENT = "C205", "C201", "C101"
+_TOO_FEW_DRAWS, _IMPOSSIBLE, _INDEPENDENT, _IN_TIME = "C205", "C201", "C101", "C105"
 
 Tested = TypeVar("Tested", bound=TestResult | CalibrationTable)
 
@@ -210,6 +210,7 @@ def combine_tests(
     The numbers of the ``evidence`` describe the predictions of all folds together; they decide nothing.
     """
     own = [_of_all(test, rows) for (_, rows), test in zip(folds, tests, strict=True)]
+    design = {"is_grouped": tests[0].n_groups is not None, "is_timed": _is_timed(tests[0])}
     first, smallest = own[0], min(own, key=lambda test: test.pvalue)
     combined = CombinedPValues(len(own))
     impossible = np.sort(np.concatenate([test.impossible_samples for test in own]))
@@ -229,7 +230,7 @@ def combine_tests(
         numerical_error=min(len(own) * smallest.numerical_error, 1.0),
         hypothesis=f"{first.hypothesis}, for the model of each fold",
         origin=combined.origin,
-        conditions=tuple(condition_of_folds(note, is_grouped=first.n_groups is not None) for note in first.conditions),
+        conditions=tuple(condition_of_folds(note, **design) for note in first.conditions),
         impossible_samples=impossible,
         notes=(
             *([] if in_table else small_notes(folds.names, [test.n_samples for test in own])),
@@ -288,13 +289,20 @@ def combine_tables(folds: Folds, tables: Sequence[Any], design: Mapping[str, Any
     )
 
 
-def condition_of_folds(note: Note, *, is_grouped: bool) -> Note:
+def condition_of_folds(note: Note, *, is_grouped: bool, is_timed: bool = False) -> Note:
     """Return a condition of the p-value of a fold as that of all folds."""
     if note.code != _INDEPENDENT:
         return note
     units = "groups of observations" if is_grouped else "observations"
+    if is_timed:
+        units = "errors of predictions that are the lead or more apart"
     text = f"{units} are independent and no model was made with the labels of the fold that it is tested on."
     return Note(note.code, text)
+
+
+def _is_timed(test: TestResult) -> bool:
+    """Return whether labels of a test may depend on each other in time."""
+    return any(note.code == _IN_TIME for note in test.conditions)
 
 
 def small_notes(names: Sequence[str], sizes: Sequence[int]) -> list[Note]:

@@ -16,7 +16,7 @@ from caltest.predictions._lenses import Canonical, ClassWise
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
 from caltest.results._component_result import components_table
-from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue, rejects
+from caltest.results._decision import FEWEST_EXPECTED, DecisionWord, cannot_decide, decide, equate_pvalue, rejects
 from caltest.results._description import Description, Table, counted, join, sized
 from caltest.results._note import PAGE
 from caltest.results._picture import Picture
@@ -251,9 +251,9 @@ class CalibrationTable(Result):
         return [] if self.folds else self._sizes()
 
     def _undecidable(self) -> str:
-        """Say that no global p-value could have rejected; empty if one could have."""
+        """Say that no global p-value could have rejected, or that there is too little time; empty otherwise."""
         if rejects(self.smallest_possible_pvalue, self.alpha):
-            return ""
+            return self._too_little_time()
         p = equate_pvalue(self.pvalue, name="global p")
         if self.folds:
             numbers = f"{p}, {counted(self.n_samples)}"
@@ -268,6 +268,14 @@ class CalibrationTable(Result):
             name="global p-value",
             where=self._where,
         )
+
+    def _too_little_time(self) -> str:
+        """Say that predictions were made within too little time for any decision; empty if there is enough."""
+        known = [test._about for test in self.tests]
+        if self.folds or any(about is None or about.n_windows >= FEWEST_EXPECTED for about in known):
+            return ""
+        p = equate_pvalue(self.pvalue, name="global p")
+        return f"It cannot be told whether these predictions are right: {known[0].too_few} ({p})."
 
     @cached_property
     def _spoken(self) -> int:

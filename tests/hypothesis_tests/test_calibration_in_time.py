@@ -72,6 +72,7 @@ def test_every_function_takes_times():
         assert 0 < table.pvalue <= 1
         assert "share shocks of time" in str(table.folds[0] if table.folds else table.tests[0])
         assert table.to_dict()
+    assert "errors of predictions that are the lead or more apart are independent" in tables[4].conditions[0].text
 
 
 def test_what_is_said():
@@ -98,6 +99,13 @@ def test_little_time_is_said_and_batches_of_few_weeks_decide_nothing():
     weeks = caltest.calibration_test(LABEL, PROB, time=TIME // 60, **DRAWS)
     assert (weeks.pvalue, weeks.decision) == (1.0, "undecidable")
     assert "within a time that is only 4 times as long as the lead, and 5 are needed" in weeks.conclusion
+    tables = (
+        caltest.calibration_report(LABEL, PROB, time=TIME // 60, **DRAWS),
+        caltest.subgroup_tests(LABEL, PROB, subgroup=TIME % 2, time=TIME // 60, **DRAWS),
+    )
+    for table in tables:
+        assert (table.pvalue, table.decision) == (1.0, "undecidable")
+        assert "within a time that is only 4 times as long as the lead, and 5 are needed" in table.conclusion
     assert weeks.verdict.advice[0].startswith("Collect predictions over a longer time.")
 
 
@@ -120,6 +128,8 @@ def test_what_is_refused():
         check_refused(caltest.calibration_test, ValueError, message, LABEL, PROB, **given)
 
     assert failures(REFUSED, check) == {}
+    message = "calibration_error() takes no `lead`; calibration_test, calibration_table"
+    check_refused(caltest.calibration_error, TypeError, message, LABEL, PROB, lead=7)
 
 
 @pytest.mark.slow

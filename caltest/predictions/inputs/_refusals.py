@@ -26,13 +26,15 @@ _ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
 _DESIGN = {
     "sample_weight": "calibration_test, calibration_error and reliability_curve",
     "groups": "calibration_test, reliability_curve and rejection_curve",
+    "time": "calibration_test, calibration_table, calibration_report and subgroup_tests",
+    "lead": "calibration_test, calibration_table, calibration_report and subgroup_tests",
 }
 _OF_FUNCTION = {
     ("plan_sample_size", "groups"): "predictions do not tell how alike the labels of a group are. Without it all "
     "labels are independent; if those of a group are all the same, so many groups are needed. The answer lies between "
     "the two",
 }
-"""Why a function does not take weights or groups, where there is something to do about it."""
+"""Why a function does not take weights, groups or times, where there is something to do about it."""
 
 
 def refuse(msg: str, error: type[Exception] = ValueError) -> NoReturn:
@@ -53,7 +55,7 @@ def require(holds: Any, must: str, got: Any, *, right_type: Any = True) -> None:
 
 
 def refuse_other_names(function: str, given: Mapping[str, Any], parameters: Collection[str]) -> None:
-    """Raise TypeError if an argument has the name of another package, or weights or groups are not taken."""
+    """Raise TypeError if an argument has the name of another package, or weights, groups or times are not taken."""
     for name, value in given.items():
         if name in parameters:
             continue
