@@ -19,6 +19,8 @@ FIRST = 126 << 7
 """Exponent and seven more bits of the single-precision number 1/2, the smallest one that is looked up."""
 N_PLACES = 33 << 7
 """Number of places in a table of normal quantiles: 128 for each of 33 powers of 2."""
+CERTAIN = 1e-12
+"""With a smaller average variance labels are certain, and no shift is removed."""
 _FIRST = uint64(FIRST)
 
 
@@ -118,7 +120,7 @@ def _add_products(label, start, lead, residual, near, variance, work, last, foun
             window[lane] = rest + here[lane]
             last[place, lane] = here[lane]
     for lane in range(LANES):
-        shift = total[lane] / all_variance if all_variance > 0 else 0.0
+        shift = total[lane] / all_variance if all_variance > CERTAIN * variance.size else 0.0
         found[0, lane] += pairs[lane] - 2 * shift * moved[lane] + shift * shift * all_near
         found[1, lane] += squares[lane] - 2 * shift * mixed[lane] + shift * shift * all_squares
 

@@ -514,6 +514,8 @@ def _inflated(cells: EventCells, sample: Sample) -> EventCells:
     Their number is divided by the inflation, raised by one standard error, as in the draws of the test.
     """
     ratio = sample.once(TimedOutcome.of).raised_inflation(sample.outcome)
+    if ratio == 1:  # labels are certain
+        return cells
     squares, cubes = (cells.count if each is None else each for each in (cells.squares, cells.cubes))
     events, others = cells.worth
     return replace(cells, squares=squares * ratio, cubes=cubes * ratio**2, worth=(events / ratio, others / ratio))

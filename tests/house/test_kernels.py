@@ -90,7 +90,7 @@ for y_prob in kinds:
         caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19, rng=0)
     for statistic in (None, caltest.SKCE()):
         caltest.calibration_test(label, y_prob, statistic=statistic, groups=label, n_resamples=19)
-    days = {"time": np.arange(120) // 2, "lead": 3, "n_resamples": 19, "rng": 0}
+    days = {"time": np.arange(120) // 2, "lead": 3, "n_resamples": 99, "rng": 0}
     caltest.calibration_table(label, y_prob, **days)
     caltest.calibration_test(label == 1, event, sample_weight=heavy, **days)
     half = y_prob[::-1] if isinstance(y_prob, np.ndarray) else y_prob

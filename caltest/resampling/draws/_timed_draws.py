@@ -48,7 +48,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._time_shocks import FIRST, LANES, N_PLACES, draw_labels_in_time, products_in_time
+from caltest._compiled._time_shocks import CERTAIN, FIRST, LANES, N_PLACES, draw_labels_in_time, products_in_time
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
@@ -254,7 +254,7 @@ class TimedOutcome:
     def raised_inflation(self, labels: NDArray[np.unsignedinteger]) -> float:
         """Return the inflation of labels ``(n_samples,)``, with what the removed shift took and one standard error."""
         totals = np.array([one.variance.sum() for one in self.scored])
-        if not totals.all():
+        if totals.min() <= CERTAIN * len(self.prob):
             return 1.0
         close = np.array([one.close for one in self.scored])
         squares = np.array([np.square(one.variance).sum() for one in self.scored])
@@ -283,7 +283,8 @@ def _scores(time: OrderOfTime, prob: Floats, label: NDArray[np.unsignedinteger],
     for k in range(number):
         own = prob[:, place == k].sum(axis=1)
         residual, variance = weight * ((place[label] == k) - own), weight * own * (1 - own)
-        residual -= variance * (residual.sum() / max(variance.sum(), np.finfo(float).tiny))
+        if variance.sum() > CERTAIN * len(variance):
+            residual -= variance * (residual.sum() / variance.sum())
         sums[:, k] = time.of_steps(residual)
     total = np.vstack([np.zeros(number), np.cumsum(sums, axis=0)])
     before = total[:-1] - total[np.maximum(np.arange(time.n_steps) - time.lead + 1, 0)]
