@@ -525,7 +525,9 @@ def sharp_models(seed, n, n_classes, miss):
     return y_true, *models
 
 
-@pytest.mark.parametrize("design", ["plain", "groups", pytest.param("sample_weight", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "design", ["plain", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("groups", "sample_weight"))]
+)
 def test_sharp_models_of_several_classes_in_a_cell_show_no_variance(design):
     """Labels of a cell differ because the predicted classes do: equal errors differed in 16 of 40 plain sets."""
     rejected = 0

@@ -86,7 +86,9 @@ def test_every_function_that_takes_progress_has_a_call():
     assert taking - {"config_context"} == set(CALLS)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "sample_size" else []) for name in CALLS]
+)
 def test_functions_report_and_pass_interruptions_on(name):
     """Called with numbers from 0 to their total, which does not change; the answer is the same; Ctrl-C ends it."""
     calls = []
