@@ -8,7 +8,7 @@ import inspect
 from pathlib import Path
 
 ROOMS = ("hypothesis_tests", "estimation", "comparison", "recalibration", "simulation", "streaming", "page")
-ARGUMENTS = ("sample_weight", "groups", "folds", "region", "lens", "classes", "workers")
+ARGUMENTS = ("sample_weight", "groups", "time", "folds", "region", "lens", "classes", "workers")
 DATA = {"y_true", "y_prob", "y_true_a", "X", "source", "logits"}
 """Arguments of functions that are given predictions."""
 
