@@ -149,7 +149,8 @@ def plot_before_after(
     require(study, RecalibrationStudy, "study", "recalibration_study")
     panels = several(axes, (1, 2), (11.0, 5.4))
     rows = np.concatenate(study.held_out)
-    weight, group = (None if values is None else values[rows] for values in study.design.values())
+    design = (study.design[name] for name in ("weight", "group"))
+    weight, group = (None if values is None else values[rows] for values in design)
     titles = "before", f"after {study.row(recalibrator, model).fitted}"
     for ax, name, title in zip(panels.flat, (BEFORE, recalibrator), titles, strict=True):
         prob = study.predict(name, model)[rows]
