@@ -132,6 +132,9 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     comparison.ModelComparison: lambda: ct.compare_models(problem()[0], three_models(), n_resamples=99, rng=0),
     comparison.ComparedModel: lambda: example(comparison.ModelComparison).models[0],
     comparison.ComparedPair: lambda: example(comparison.ModelComparison).pairs[0],
+    hypothesis_tests.ResidualCorrelation: lambda: hypothesis_tests.residual_correlation(
+        *problem(), n_resamples=99, rng=0
+    ),
     comparison.DifferenceResult: lambda: ct.paired_test(problem()[0], *list(three_models().values())[:2]),
     comparison.TrainingTrack: lambda: ct.training_track(None, epochs(), n_resamples=99, rng=0),
     simulation.MiscalibrationEstimate: lambda: MODEL.estimate_miscalibration(n_samples=2000, rng=0),

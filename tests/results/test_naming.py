@@ -9,7 +9,7 @@ import pytest
 
 import caltest as ct
 from caltest import hypothesis_tests, predictions, resampling, scorers, simulation, statistics, streaming
-from caltest.resampling.draws._schemes import SignedGroups
+from caltest.resampling.draws._schemes import SignedGroups, TimedLabels
 from caltest.results import ConfidenceInterval, Note
 from caltest.results._naming import Specification, describe, parameter
 from tests.reference import examples
@@ -76,9 +76,10 @@ def test_every_specification_has_an_example():
     """Maps and mixtures are shown inside their model."""
     kinds = {type(thing) for thing in specifications()}
     inside = {type(model.truth) for model in MODELS if isinstance(model, simulation.DirichletModel)}
-    named_by_the_user = {simulation.ResampledPredictions, simulation.RandomMixture, SignedGroups}  # made by `groups=`
+    named_by_the_user = {simulation.ResampledPredictions, simulation.RandomMixture}
     named_by_the_user.add(simulation.RecalibratedModel)  # holds a user's map
-    assert set(subclasses(Specification)) - kinds - inside == named_by_the_user
+    by_options = {SignedGroups, TimedLabels}  # made by `groups=` and `time=`
+    assert set(subclasses(Specification)) - kinds - inside == named_by_the_user | by_options
 
 
 def test_predictions_of_a_model_are_not_printed():
