@@ -249,7 +249,7 @@ class TimedOutcome:
     @cached_property
     def bound(self) -> NDArray[np.float32]:
         """The bounds of normal numbers between the classes, ``(n_samples, n_outcomes - 1)``."""
-        return latent_bounds(self.prob)
+        return np.ascontiguousarray(latent_bounds(self.prob))
 
     def raised_inflation(self, labels: NDArray[np.unsignedinteger]) -> float:
         """Return the inflation of labels ``(n_samples,)``, with what the removed shift took and one standard error."""
