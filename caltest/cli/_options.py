@@ -228,6 +228,15 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     add("--weights", dest="sample_weight", metavar="COLUMN", help="weight of each observation")
 
 
+def add_time_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say when predictions were made, and when their labels were known."""
+    add = parser.add_argument_group("forecasts in time").add_argument
+    words = "time of each prediction: dates, or numbers; labels of predictions less than a lead apart may be dependent"
+    add("--time", metavar="COLUMN", help=words)
+    words = "how long after its prediction a label is known, such as 7D or 12h, or a number of steps between the times"
+    add("--lead", type=parse_lead, metavar="LEAD", help=f"{words} (default: before the next prediction)")
+
+
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a file is read."""
     group = parser.add_argument_group("how a file is read")
@@ -270,7 +279,7 @@ def given_option(options: argparse.Namespace, names: Iterable[str]) -> str | Non
 # What files and options mean together.
 
 
-OF_COLUMNS = ("label", "prob", "classes", "class_names", "folds", "groups", "sample_weight", "normalise")
+OF_COLUMNS = ("label", "prob", "classes", "class_names", "folds", "groups", "sample_weight", "time", "normalise")
 OF_FORMAT = ("file_format", "sep", "decimal", "header", "encoding")
 """Options that say what the columns of a file are, and how it is read, as `read_predictions` takes them."""
 
@@ -293,6 +302,20 @@ def reading_of(options: argparse.Namespace) -> dict[str, Any]:
 def problem_of(data: PredictionFile) -> dict[str, Any]:
     """Return classes, groups and weights, as the public functions take them."""
     return {"classes": data.classes, "groups": data.groups, "sample_weight": data.sample_weight}
+
+
+def times_of(data: PredictionFile, options: argparse.Namespace) -> dict[str, Any]:
+    """Return times and lead, as the public functions take them; without times a column of dates that may be named."""
+    import shlex
+    from dataclasses import replace
+
+    time: Any = data.time
+    if time is None and data.offered_time is not None:
+        option = f"--time {shlex.quote(str(data.offered_time.column))} --lead LEAD"
+        time = replace(data.offered_time, option=option)
+    no_time = options.lead is not None and time is None
+    refuse_if(no_time, "--lead needs --time, the column with the time of each prediction")
+    return {"time": time, "lead": options.lead}
 
 
 def reread(file: Path | BinaryIO) -> Path | BinaryIO:
@@ -320,9 +343,19 @@ def columns_of(data: PredictionFile) -> str:
     return f"Labels and their probability columns: {shortened(pairs)}{found}."
 
 
+def named_columns(data: PredictionFile, options: argparse.Namespace) -> dict[str, str | None]:
+    """Return what the columns are that were named besides labels and probabilities, with their names."""
+    named = {"Folds": options.folds, "Groups": options.groups, "Weights": options.sample_weight}
+    if "lead" in options:
+        named["Times"] = options.time
+        if options.lead is not None and data.time is None and data.offered_time is not None:
+            named["Times"] = f"{data.offered_time.column} (guessed)"
+    return named
+
+
 def guessed_or_named(data: PredictionFile, options: argparse.Namespace) -> str:
     """Return in sentences which columns were guessed or named."""
-    named = {"Folds": options.folds, "Groups": options.groups, "Weights": options.sample_weight}
+    named = named_columns(data, options)
     read = [f"Labels: column {data.label}{' (guessed)' if data.label_guessed else ''}."]
     read += [f"{what}: column {column}." for what, column in named.items() if column]
     return " ".join([*read, *([columns_of(data)] if "guessed" in data.matched_by else [])])
@@ -345,7 +378,7 @@ def facts_of(data: PredictionFile) -> dict[str, Any]:
 def typed_options(options: argparse.Namespace) -> list[str]:
     """Return the options that say which columns of the file are what, and how it is read, as they are typed."""
     own = ("label", "prob", "classes", "class_names", *OF_FORMAT, "normalise")
-    return _typed(options, (*own, "groups", "sample_weight"))
+    return _typed(options, (*own, "groups", "sample_weight", "time", "lead"))
 
 
 OF_TEST = ("--lens", "--statistic")

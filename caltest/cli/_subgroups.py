@@ -13,6 +13,7 @@ from caltest.cli._options import (
     add_draws,
     add_file_options,
     add_option,
+    add_time_options,
     chosen,
     columns_of,
     computing,
@@ -22,6 +23,7 @@ from caltest.cli._options import (
     parse_names,
     problem_of,
     read_file,
+    times_of,
 )
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ def add_to(commands: Any) -> None:
     add_option(subgroups, "--json")
     add_option(subgroups, "--plot", "draw predicted and observed frequencies of the subgroups")
     add_file_options(subgroups)
+    add_time_options(subgroups)
     add_draws(subgroups, "the Monte Carlo draws")
 
 
@@ -93,6 +96,7 @@ def _run(options: argparse.Namespace) -> int:
         folds=data.folds,
         lens=lens,
         **problem_of(data),
+        **times_of(data, options),
         **chosen(options, "statistic", "correction"),
         **computing(options),
     )

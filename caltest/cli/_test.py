@@ -21,16 +21,19 @@ from caltest.cli._options import (
     add_draws,
     add_file_options,
     add_option,
+    add_time_options,
     columns_of,
     computing,
     facts_of,
     given_option,
     guessed_or_named,
     lens_for,
+    named_columns,
     parse_count,
     problem_of,
     read_file,
     shortened,
+    times_of,
     typed_test,
 )
 from caltest.cli._scan import is_state, refuse_options_of_files, run_test_of_state
@@ -58,6 +61,7 @@ examples:
   caltest test predictions.csv --lens "ClassWise(dog)" --plot dog.png
   caltest test predictions.csv --statistic "ECE(EqualWidth(15))"
   caltest test predictions.csv --groups patient_id
+  caltest test forecasts.csv --time date --lead 7D
   caltest test out_of_fold.csv --folds fold
   caltest test predictions.csv --json --exit-code > result.json
   caltest test state.npz                        what 'caltest scan' wrote
@@ -112,6 +116,7 @@ def add_to(commands: Any) -> None:
     add_option(test, "--json")
     add_option(test, "--plot", "write a reliability diagram")
     add_file_options(test)
+    add_time_options(test)
     add_draws(test, "the Monte Carlo draws")
 
 
@@ -125,7 +130,7 @@ def _run(options: argparse.Namespace) -> int:
         "--all has its own lenses and statistics: leave out --lens and --statistic",
     )
     if is_state(options.file):
-        refuse_options_of_files(options, (*OF_COLUMNS, *OF_FORMAT, "all", "n_exceedances", "lens"))
+        refuse_options_of_files(options, (*OF_COLUMNS, "lead", *OF_FORMAT, "all", "n_exceedances", "lens"))
         return run_test_of_state(options)
     data = _load(options)
     lens = lens_for(options.lens, data)
@@ -160,8 +165,8 @@ def _load(options: argparse.Namespace) -> PredictionFile:
         if options.file.is_file() and (size := options.file.stat().st_size) > _LARGE_FILE:
             say("note", f"reading {options.file} ({size / 2**20:.0f} MB)")
         return read_file(options.file, options)
-    given = given_option(options, (*OF_COLUMNS, *OF_FORMAT))
-    refuse_if(given, "--label, --prob, --classes, --folds, --groups, --weights, --sep and the like need a FILE")
+    given = given_option(options, (*OF_COLUMNS, "lead", *OF_FORMAT))
+    refuse_if(given, "--label, --prob, --classes, --folds, --groups, --weights, --time, --sep and the like need a FILE")
     from caltest.datasets import load_cifar10_vgg16
     from caltest.predictions import PredictionFile
 
@@ -196,7 +201,7 @@ def _announce(data: PredictionFile, options: argparse.Namespace, lens: Lens | No
 def _test(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) -> CalibrationTable:
     from caltest.hypothesis_tests import calibration_report, calibration_table
 
-    common: dict[str, Any] = {**problem_of(data), "folds": data.folds, **computing(options)}
+    common: dict[str, Any] = {**problem_of(data), **times_of(data, options), "folds": data.folds, **computing(options)}
     if options.all:
         return calibration_report(data.y_true, data.y_prob, **common)
     common |= {"lenses": _lenses(options, data, lens), "statistic": options.statistic}
@@ -224,7 +229,9 @@ def _first_screen(verdict: Verdict, data: PredictionFile, options: argparse.Name
     if data.folds is None:
         more += [] if options.plot else ["--plot FILE"]
         about = verdict.subject
-        more += [about.command("report", "-o report.html", without=OF_TEST)] if about and about.path else []
+        in_time = options.time is not None or options.lead is not None  # which no page knows
+        if about and about.path and not in_time:
+            more.append(about.command("report", "-o report.html", without=OF_TEST))
     return f"{verdict}\n\n{wrapped([guessed_or_named(data, options), f'More: {join(more)}.'])}"
 
 
@@ -239,7 +246,7 @@ def _as_text(
         f"Data: {source}, {counted(len(data.y_true))}.",
         f"Label column: {data.label}{guessed}. Probability columns: {shortened(data.prob)}.",
     ]
-    named = {"Folds": options.folds, "Groups": options.groups, "Weights": options.sample_weight}
+    named = named_columns(data, options)
     lines += [f"{what}: column {column}." for what, column in named.items() if column]
     lines.append(columns_of(data))
     result = table[0] if len(table) == 1 else table

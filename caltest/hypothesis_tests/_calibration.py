@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._diagnostics import describe_answer, describe_answers
+from caltest.hypothesis_tests._residual_correlation import noting_correlation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._view import LensView
@@ -175,7 +176,7 @@ def calibration_test(
         return run_by_fold(calibration_test, y_true, y_prob, folds, statistic=chosen, method=method, **options)
     sample, look = look_at(chosen, y_true, y_prob, options)
     with reporting(options["progress"], "simulating labels") as report:
-        return run_test(
+        found = run_test(
             chosen,
             sample,
             options["resampling"],
@@ -186,6 +187,7 @@ def calibration_test(
             progress=report,
             **drawing_of(options, sample),
         )
+    return noting_correlation(found, sample, options)
 
 
 def look_at(

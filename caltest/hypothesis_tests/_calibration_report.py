@@ -12,6 +12,7 @@ from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region, within
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable, shared_origin
 from caltest.hypothesis_tests._diagnostics import describe_answers, few_draws_notes, warn_before
+from caltest.hypothesis_tests._residual_correlation import noting_correlation
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import induce
@@ -208,13 +209,14 @@ def calibration_report(
             answers |= zip(slow, kernel.answers, strict=True)
     found, looks = [answers[question] for question in questions], [look for _, look in asked]
     tests = describe_answers(found, null, looks, classes=classes, alpha=level)
-    return CalibrationReport(
+    table = CalibrationReport(
         tests=tests,
         pvalue=shared.pvalue,
         smallest_possible_pvalue=shared.smallest,
         alpha=level,
         notes=tuple(notes),
     )
+    return noting_correlation(table, base, options)
 
 
 _MOST_FOR_KERNEL = 50_000  # observations, which have 1.25 x 10^9 pairs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -17,6 +18,7 @@ from caltest.hypothesis_tests._diagnostics import (
     most_tests,
     stopping_of_tests,
 )
+from caltest.hypothesis_tests._residual_correlation import noting_correlation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassWise, Confidence
 from caltest.predictions._sample import induce
@@ -124,7 +126,10 @@ def calibration_table(
         views = [within(LensView.of(look, prob, outcome, base), inside) for look in looks]
     questions, method = [Question(chosen, view) for view in views], "auto" if single else "monte-carlo"
     how: dict[str, Any] = {"stopping": stopping, "notes": notes, "options": options, "method": method}
-    return CalibrationTable(**ask_together(questions, base, Consistency(), looks, **how))
+    found = CalibrationTable(**ask_together(questions, base, Consistency(), looks, **how))
+    if single:
+        return replace(found, tests=(noting_correlation(found.tests[0], base, options),))
+    return noting_correlation(found, base, options)
 
 
 def plan_of_table(

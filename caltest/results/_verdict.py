@@ -337,7 +337,7 @@ class Verdict(Result):
             return f"{first} Recalibrate them, and find out on held-out observations what is left."
         how = "`caltest.recalibration_study(y_true, y_prob)`"
         if about.path:
-            how = about.command("repair", "-o repaired.csv")
+            how = about.command("repair", "-o repaired.csv", without=["--time", "--lead"])
         return f"{first} {how} recalibrates them and shows on held-out folds what is left."
 
     def _collect(self) -> str:

@@ -363,7 +363,7 @@ REFUSED = [
     ("good.csv --prob a,x", "no column 'x' for --prob"),
     ("good.csv --classes cat", "--classes must name 2 classes, one per probability column, got 1"),
     ("words.csv --classes cat,eel", "the label column must hold labels from --classes ['cat', 'eel'], got 'dog'"),
-    ("--label y", "--label, --prob, --classes, --folds, --groups, --weights, --sep and the like need a FILE"),
+    ("--label y", "--label, --prob, --classes, --folds, --groups, --weights, --time, --sep and the like need a FILE"),
     ("--sep ;", "--sep and the like need a FILE"),
     ("--no-header", "--sep and the like need a FILE"),
     # lenses
@@ -470,7 +470,7 @@ def test_groups_and_weights_of_a_file(tmp_path, problem, frame, answer, run):
     assert "name it with --groups" in err
     code, out, err = run("test", "--groups", "patient")
     assert (code, out) == (2, "")
-    assert "--groups, --weights, --sep and the like need a FILE" in err
+    assert "--groups, --weights, --time, --sep and the like need a FILE" in err
     code, out, _ = run("compare", path, path.rename(tmp_path / "a.csv"), "--groups", "patient", *FAST)
     assert code == 2  # one of the files is gone
     frame.assign(patient=patient).to_csv(tmp_path / "b.csv", index=False)

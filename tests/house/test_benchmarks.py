@@ -18,6 +18,7 @@ from benchmarks import (
     few_groups,
     findings,
     folds,
+    forecasts,
     groups,
     groups_comparisons,
     markdown,
@@ -193,7 +194,7 @@ def test_another_checkout_must_hold_the_package(tmp_path):
 
 
 def test_pages_have_the_tables_of_the_data():
-    for program in (pitfalls, folds, findings):
+    for program in (pitfalls, folds, findings, forecasts):
         made, name = program.STUDIES, program.STUDIES.program
         frame = pages.read((DOCS / "data" / f"{name}.csv").read_text())
         assert set(frame["study"]) == set(made.studies)

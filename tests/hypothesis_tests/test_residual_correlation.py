@@ -83,7 +83,7 @@ def test_the_level_is_kept(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["AR(.8)", "AR(.95)", "Markov", "season", "rare, 1 %", "5 classes"])
+@pytest.mark.parametrize("name", ["AR(.8)", "Markov", "season", "5 classes"])
 def test_forecasts_of_the_next_step_are_not_correlated(name):
     """Labels are not independent given all predictions here, only residuals are uncorrelated."""
     rng = np.random.default_rng(2)
@@ -92,7 +92,7 @@ def test_forecasts_of_the_next_step_are_not_correlated(name):
         stream = STREAMS[name](rng, 365, 1)
         return residual_correlation(stream.y_true, stream.y_prob, n_resamples=199, rng=number).pvalue
 
-    assert count_rejections(pvalue, 300) <= most_rejections(300, ALPHA, n_cases=6)
+    assert count_rejections(pvalue, 300) <= most_rejections(300, ALPHA, n_cases=4)
 
 
 @pytest.mark.parametrize("name", ["AR(.8)", "shocks", "5 classes"])

@@ -1,0 +1,87 @@
+"""``caltest test`` and ``caltest subgroups`` of forecasts whose labels are known only after a lead."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import caltest
+from benchmarks.streams import STREAMS
+
+FAST = ("--resamples", "199")
+
+
+@pytest.fixture
+def forecasts(tmp_path):
+    stream = STREAMS["AR(.8)"](np.random.default_rng(0), 365, 7)
+    days = pd.date_range("2026-01-01", periods=365).strftime("%Y-%m-%d")
+    frame = pd.DataFrame({"day of issue": days, "rain": stream.y_true, "risk": stream.y_prob, "site": "north"})
+    frame.loc[::2, "site"] = "south"
+    frame.to_csv(tmp_path / "forecasts.csv", index=False)
+    return tmp_path / "forecasts.csv", frame
+
+
+def test_dates_in_order_name_the_option_once(forecasts, run, answer):
+    path, _ = forecasts
+    text = " ".join(run("test", path, *FAST)[1].split())
+    assert text.count("[C209]") == 1
+    assert "in the order of the column 'day of issue' (0.51 from one time to the next)" in text
+    assert "--time 'day of issue' --lead LEAD takes that into account" in text
+    assert "C209" in [note["code"] for note in answer("test", path)["verdict"]["cautions"]]
+
+
+def test_the_lead_is_a_duration_or_a_number_of_steps(forecasts, run, answer):
+    path, frame = forecasts
+    expected = caltest.calibration_test(
+        frame["rain"], frame["risk"], time=frame["day of issue"], lead=7, n_resamples=99, rng=0
+    )
+    for lead in (["--lead", "7D", "--time", "day of issue"], ["--lead", "7", "--time", "day of issue"], ["--lead=7D"]):
+        found = answer("test", path, *lead)
+        assert found["pvalue"] == expected.pvalue
+        assert "C209" not in [note["code"] for note in found["verdict"]["cautions"]]
+    text = run("test", path, "--lead", "7D", *FAST)[1]
+    assert "Times: column day of issue (guessed)." in " ".join(text.split())
+    assert "caltest report" not in text, "a page knows no times"
+
+
+def test_commands_that_are_advised_carry_the_lead(forecasts, tmp_path, run):
+    path, frame = forecasts
+    wrong = tmp_path / "wrong.csv"
+    frame.assign(risk=frame["risk"] ** 0.2).to_csv(wrong, index=False)
+    text = " ".join(run("test", wrong, "--time", "day of issue", "--lead", "7", *FAST)[1].split())
+    assert "Calibration is rejected" in text
+    assert "repair" in text
+    assert "--lead 7" not in text.partition("caltest repair")[2].partition("`")[0], "a repair knows no times"
+    code, text, err = run(
+        "subgroups", path, "--by", "site", "--time", "day of issue", "--lead", "7D", "--details", *FAST
+    )
+    assert (code, err) == (0, "")
+    assert "share shocks of time" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--lead", "0"], "argument --lead: must be an integer >= 1, got '0'"),
+        (
+            ["--lead", "soon"],
+            "argument --lead: must be a whole number >= 1, or a duration such as 7D or 12h, got 'soon'",
+        ),
+        (["--time", "day"], "there is no column 'day' for --time; the columns are day of issue, rain, risk, site"),
+        (["--time", "day of issue", "--lead", "400"], "`lead` (400 steps of 1 day) must not be longer than"),
+        (
+            ["--time", "site", "--lead", "7D"],
+            "must hold numbers, dates or texts such as '2026-12-31' (ISO 8601), got 'south'",
+        ),
+    ],
+)
+def test_errors_are_one_line(forecasts, run, options, words):
+    code, _, err = run("test", forecasts[0], *options, *FAST)
+    assert code == 2
+    assert words.replace("`lead`", "--lead") in err
+    assert err.count("error: ") == err.splitlines()[-1].count("error: ") == 1
+
+
+def test_a_lead_needs_times(named, run):
+    code, _, err = run("test", named, "--lead", "7", *FAST)
+    assert code == 2
+    assert err == "caltest: error: --lead needs --time, the column with the time of each prediction\n"
