@@ -1,4 +1,4 @@
-"""Forecasts in time: how often tests reject calibrated forecasts, and find residuals that are correlated.
+"""Forecasts in time: how often tests reject calibrated and wrong forecasts, and find residuals that are correlated.
 
 ``python -m benchmarks.forecasts`` writes docs/data/forecasts.csv and the tables of docs/forecasts.md. It takes about
 a quarter of an hour on one core.
@@ -28,8 +28,17 @@ CALIBRATED = (
     ("AR(.95)", 1000, 30),
     ("Markov", 365, 7),
     ("season", 365, 7),
+    ("shocks", 365, 7),
+    ("batches of 50", 1000, 1),
+    ("batches of 50", 1000, 4),
 )
 """Streams, numbers of predictions and leads at which levels are measured."""
+WRONG = (
+    ("AR(.5)", 365, 3),
+    ("AR(.8)", 365, 7),
+    ("batches of 50", 1000, 4),
+)
+"""The same for predictions that are wrong in one of these ways."""
 KINDS = ("shift", "slope", "region")
 OVERLAPPING = (("AR(.5)", 100, 3), ("AR(.8)", 100, 3), ("AR(.8)", 365, 7), ("Markov", 100, 3))
 """The same for the test of residual correlation."""
@@ -62,22 +71,33 @@ METHODS: dict[str, Callable[[Stream, int], dict[str, Any]]] = {
 
 def level(data_sets: int) -> Iterator[Row]:
     """Measure how often the default test rejects calibrated forecasts."""
-    for number, (name, n, lead) in enumerate(CALIBRATED):
-        rng = np.random.default_rng([SEED, 5, number])
+    yield from _rates("level", [(*case, "") for case in CALIBRATED], [*METHODS], data_sets)
+
+
+def power(data_sets: int) -> Iterator[Row]:
+    """Measure how often methods that hold their level reject wrong forecasts, on half as many data sets."""
+    cases = [(*case, kind) for case in WRONG for kind in KINDS]
+    yield from _rates("power", cases, [*METHODS][1:], data_sets // 2)
+
+
+def _rates(study: str, cases: Any, methods: list[str], data_sets: int) -> Iterator[Row]:
+    for number, (name, n, lead, kind) in enumerate(cases):
+        rng = np.random.default_rng([SEED, 5 if study == "level" else 6, number])
         found = []
         for _ in range(data_sets):
             stream = STREAMS[name](rng, n, lead)
+            stream = distorted(stream, kind) if kind else stream
             options = {"n_resamples": N_RESAMPLES, "rng": rng}
             found.append(
                 [
                     caltest.calibration_test(
                         stream.y_true, stream.y_prob, **METHODS[method](stream, lead), **options
                     ).pvalue
-                    for method in METHODS
+                    for method in methods
                 ]
             )
-        for method, share in zip(METHODS, (np.array(found) <= LEVEL + 1e-12).mean(axis=0), strict=True):
-            yield Row("level", name, n, lead, "", method, float(share), data_sets)
+        for method, share in zip(methods, (np.array(found) <= LEVEL + 1e-12).mean(axis=0), strict=True):
+            yield Row(study, name, n, lead, kind, method, float(share), data_sets)
 
 
 def correlation(data_sets: int) -> Iterator[Row]:
@@ -124,6 +144,7 @@ STUDIES = Studies(
     data_sets=200,
     studies={
         "level": (level, rates_table, "forecasts.md"),
+        "power": (power, rates_table, "forecasts.md"),
         "correlation": (correlation, rates_table, "forecasts.md"),
     },
 )
