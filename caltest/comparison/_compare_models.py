@@ -216,9 +216,8 @@ def _tests_in(comparison: ModelComparison) -> list[TestResult]:
 
 def _is_drawn(statistic: Statistic, sample: Sample) -> bool:
     """Return whether the null distribution of a statistic has to be simulated."""
-    return (sample.group, sample.timing) != (None, None) or (
-        computed_distribution(settle(statistic, sample), sample, Consistency(), "auto") is None
-    )
+    depends = sample.group is not None or sample.timing is not None
+    return depends or computed_distribution(settle(statistic, sample), sample, Consistency(), "auto") is None
 
 
 def _validated(models: Any, y_true: ArrayLike | None, classes: Sequence[Any] | None) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def test_the_conclusion_of_models_by_fold():
 
 def test_refusals():
     y_true, models = problem()[0], three_models()
-    with pytest.raises(ValueError, match="`folds`, `sample_weight` and `groups` need `y_true`"):
+    with pytest.raises(ValueError, match="`folds`, `sample_weight`, `groups` and `time` need `y_true`"):
         caltest.compare_models(None, {name: (y_true, prob) for name, prob in models.items()}, folds=FOLD)
     with pytest.raises(ValueError, match="`folds` must have the fold of each of the 300"):
         caltest.compare_models(y_true, models, folds=FOLD[:5])

@@ -474,7 +474,7 @@ def test_power_against_a_perfect_model(n, power, many):
 
 def test_refused_designs_of_comparisons():
     y_true, prob, group = of_groups(40, 2, 4)
-    with pytest.raises(ValueError, match="`sample_weight` and `groups` need `y_true`"):
+    with pytest.raises(ValueError, match="`sample_weight`, `groups` and `time` need `y_true`"):
         ct.compare_models(None, {"a": (y_true, prob), "b": (y_true, prob)}, groups=group)
     with pytest.raises(ValueError, match="`groups_a` and `groups_b` must both be given or both be None"):
         ct.unpaired_test(y_true, prob, y_true, prob, groups_a=group)
