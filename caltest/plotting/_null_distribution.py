@@ -266,7 +266,7 @@ def _in_words(part: ComponentResult, *, bound: bool) -> str:
     """Return the observed value, the p-value, and what it counts."""
     said = f"observed {part.statistic:.4g}, {equate_pvalue(part.pvalue, bound=bound)}"
     drawn = part.null_distribution
-    if drawn is None:
+    if drawn is None or (part.pvalue == 1 and np.min(drawn) < part.statistic):  # data that decide nothing have p = 1
         return said
     hits = round(part.pvalue * (len(drawn) + 1)) - 1
     count = "none" if hits <= 0 else f"{hits:,}"

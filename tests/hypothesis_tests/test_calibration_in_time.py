@@ -36,7 +36,8 @@ def test_one_prediction_a_time_that_is_known_before_the_next_is_independent():
     plain = caltest.calibration_test(LABEL, PROB, **DRAWS)
     for given in ({"time": TIME}, {"time": TIME, "lead": 1}, {"time": TIME[::-1] * 7, "lead": 7}):
         timed = caltest.calibration_test(LABEL, PROB, **DRAWS, **given)
-        assert str(timed) == str(plain)
+        assert timed.origin == plain.origin
+        assert [part.pvalue for part in timed.components] == [part.pvalue for part in plain.components]
         np.testing.assert_array_equal(timed.components[0].null_distribution, plain.components[0].null_distribution)
 
 
@@ -94,7 +95,7 @@ def test_what_is_said():
 def test_little_time_is_said_and_batches_of_few_weeks_decide_nothing():
     short = caltest.calibration_test(LABEL[:70], PROB[:70], time=TIME[:70], lead=7, **DRAWS)
     (caution,) = (note for note in short.notes if note.code == "C305")
-    assert "only 10 stretches of time as long as the lead" in caution.text
+    assert "the predictions are worth only 10 stretches of time as long as the lead" in caution.text
     assert "share all of their shocks" in caution.text
     weeks = caltest.calibration_test(LABEL, PROB, time=TIME // 60, **DRAWS)
     assert (weeks.pvalue, weeks.decision) == (1.0, "undecidable")
@@ -107,6 +108,34 @@ def test_little_time_is_said_and_batches_of_few_weeks_decide_nothing():
         assert (table.pvalue, table.decision) == (1.0, "undecidable")
         assert "within a time that is only 4 times as long as the lead, and 5 are needed" in table.conclusion
     assert weeks.verdict.advice[0].startswith("Collect predictions over a longer time.")
+
+
+def test_a_repeated_time_makes_no_batches():
+    """One further prediction of the last time switched the caution off: 11 % of calibrated models were rejected."""
+    label, prob, time = (np.append(values[:70], one) for values, one in ((LABEL, True), (PROB, 0.5), (TIME, 69)))
+    twice = {"time": np.tile(TIME[:70], 2), "lead": 7, **DRAWS}
+    for found in (
+        caltest.calibration_test(label, prob, time=time, lead=7, **DRAWS),
+        caltest.calibration_test(np.tile(LABEL[:70], 2), np.tile(PROB[:70], 2), **twice),
+    ):
+        assert "share all of their shocks" in next(note.text for note in found.notes if note.code == "C305")
+
+
+def test_stretches_of_time_count_by_their_information():
+    """Weights that halve within 30 days leave few stretches of 600 days: 10 % of calibrated models were rejected."""
+    prob, label = exceedances(np.random.default_rng(3), 600, 10)
+    given = {"time": np.arange(600), "lead": 10, **DRAWS}
+    assert "C305" not in [note.code for note in caltest.calibration_test(label, prob, **given).notes]
+    heavy = caltest.calibration_test(label, prob, sample_weight=2.0 ** (np.arange(-600, 0) / 30), **given)
+    assert "C305" in [note.code for note in heavy.notes]
+    assert heavy.method == "shared-shocks"
+
+
+def test_data_that_decide_nothing_have_no_small_p_value():
+    weeks = caltest.calibration_test(~LABEL, PROB, time=TIME // 60, **DRAWS)
+    assert [part.pvalue for part in weeks.components] == [1.0] * len(weeks.components)
+    impossible = caltest.calibration_test(LABEL, np.where(TIME == LABEL.argmax(), 0.0, PROB), time=TIME // 60, **DRAWS)
+    assert (impossible.pvalue, impossible.decision) == (1 / 200, "rejected")
 
 
 REFUSED = {

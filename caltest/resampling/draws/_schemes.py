@@ -230,9 +230,10 @@ class TimedLabels(Consistency):
     lead : str
         The lead in words.
     n_windows, n_surprises : float
-        Number of stretches of time as long as the lead, and expected number of labels other than the most probable one.
+        Number of stretches of time as long as the lead that count alike, and expected number of labels other than the
+        most probable one.
     in_batches : bool
-        Whether some predictions were made at the same time.
+        Whether predictions of the same time differ more from each other than those of different times.
     """
 
     lead: str = ""
@@ -256,12 +257,12 @@ class TimedLabels(Consistency):
     @property
     def notes(self) -> tuple[Note, ...]:
         """A caution if there is little time, or if few surprises are expected."""
-        windows = f"{self.n_windows:.3g} stretches of time as long as the lead"
+        windows = f"worth only {self.n_windows:.3g} stretches of time as long as the lead"
         if self.decides_nothing:
-            text = f"There are only {windows}, fewer than {FEWEST_WINDOWS}: nothing can be decided."
+            text = f"The predictions are {windows}, fewer than {FEWEST_WINDOWS}: nothing can be decided."
         elif self.n_windows < FEW_WINDOWS or self.n_surprises < FEW_SURPRISES:
             few = f"only {self.n_surprises:.3g} labels other than the most probable one are to be expected"
-            found = [f"there are only {windows}"] * (self.n_windows < FEW_WINDOWS)
+            found = [f"the predictions are {windows}"] * (self.n_windows < FEW_WINDOWS)
             found += [few] * (self.n_surprises < FEW_SURPRISES)
             worst = "The larger p-value is taken of this and of labels that share all of their shocks. "
             text = (
@@ -284,7 +285,7 @@ class TimedLabels(Consistency):
         """Return the source of a null distribution of labels that share shocks of time in words."""
         how = "completely" if shared else f"as the observed ones do (inflation {inflation:.2f}), studentised"
         return (
-            f"{n_resamples} Monte Carlo draws of labels that share shocks of time {how}, predictions fixed, lead "
+            f"{_in_words(n_resamples)} Monte Carlo draws of labels that share shocks of time {how}, predictions fixed, lead "
             f"{self.lead}, {self.n_windows:,.3g} independent windows of time (asymptotic)"
         )
 

@@ -204,15 +204,32 @@ class TimedOutcome:
         scored = tuple(ScoredLabels.of(score, time, prob, weight) for score in scores)
         return cls(time, classes, prob[:, classes], scored, float((1 - prob.max(axis=1)).sum()))
 
-    @property
+    @cached_property
     def n_windows(self) -> float:
-        """Number of stretches of time as long as the lead."""
-        return self.time.n_steps / self.time.lead
+        """Number of stretches of time as long as the lead that count alike.
 
-    @property
+        It is (2 - 1 / h) V^2 / N, which is n / h if all predictions have the same variance and weight. Otherwise a few
+        stretches may have most of the information.
+        """
+        lead = self.time.lead
+        totals = [one.variance.sum() for one in self.scored]
+        all_ = self.time.n_steps / lead
+        if min(totals) <= CERTAIN * len(self.prob):
+            return all_
+        lost = max(one.close / total**2 for one, total in zip(self.scored, totals, strict=True))
+        return float(min(all_, (2 - 1 / lead) / lost))
+
+    @cached_property
     def in_batches(self) -> bool:
-        """Whether some predictions were made at the same time."""
-        return bool((np.diff(self.time.start) > 1).any())
+        """Whether predictions of the same time differ more from each other than those of different times.
+
+        Predictions that change slowly have few independent stretches themselves, also if they are made several times.
+        """
+        time = self.time
+        size = np.diff(time.start)
+        mean = np.column_stack([time.of_steps(column) for column in self.prob.T]) / np.maximum(size, 1)[:, None]
+        within = float(np.square(self.prob - np.repeat(mean, size, axis=0)).sum())
+        return within > float(np.square(self.prob - self.prob.mean(axis=0)).sum()) / 2
 
     @cached_property
     def largest(self) -> float:

@@ -94,6 +94,12 @@ class Answer:
     stopping: Stopping | None = None
     ranked: Floats | None = None
 
+    def undecided(self) -> Answer:
+        """Return the answer of data that decide nothing: every p-value is 1, unless a label had been ruled out."""
+        if self.sample.impossible.size:
+            return self
+        return replace(self, pvalue=1.0, component_pvalues=np.ones_like(self.component_pvalues))
+
 
 @dataclass(frozen=True, eq=False)
 class Answers:
@@ -218,8 +224,9 @@ def _conclude_in_time(
         answers = tuple(_of_larger(*pair) if scheme.is_few else pair[0] for scheme, *pair in both)
         found = Answers(answers, max(found.pvalue, shared.pvalue), found.smallest)
     pairs = zip(own, found.answers, strict=True)
-    answers = tuple(replace(one, pvalue=1.0) if scheme.decides_nothing else one for scheme, one in pairs)
-    return Answers(answers, 1.0 if _in_time(null, base).decides_nothing else found.pvalue, found.smallest)
+    answers = tuple(one.undecided() if scheme.decides_nothing else one for scheme, one in pairs)
+    nothing = _in_time(null, base).decides_nothing and not any(one.sample.impossible.size for one in answers)
+    return Answers(answers, 1.0 if nothing else found.pvalue, found.smallest)
 
 
 def _in_time(null: Consistency, sample: Sample) -> TimedLabels:
