@@ -134,7 +134,7 @@ def test_stretches_of_time_count_by_their_information():
 def test_data_that_decide_nothing_have_no_small_p_value():
     weeks = caltest.calibration_test(~LABEL, PROB, time=TIME // 60, **DRAWS)
     assert [part.pvalue for part in weeks.components] == [1.0] * len(weeks.components)
-    impossible = caltest.calibration_test(LABEL, np.where(TIME == LABEL.argmax(), 0.0, PROB), time=TIME // 60, **DRAWS)
+    impossible = caltest.calibration_test(LABEL, np.where(LABEL.argmax() == TIME, 0.0, PROB), time=TIME // 60, **DRAWS)
     assert (impossible.pvalue, impossible.decision) == (1 / 200, "rejected")
 
 
