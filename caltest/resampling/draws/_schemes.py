@@ -284,10 +284,9 @@ class TimedLabels(Consistency):
     def origin_of_timed(self, n_resamples: int | str, inflation: float, *, shared: bool) -> str:
         """Return the source of a null distribution of labels that share shocks of time in words."""
         how = "completely" if shared else f"as the observed ones do (inflation {inflation:.2f}), studentised"
-        return (
-            f"{_in_words(n_resamples)} Monte Carlo draws of labels that share shocks of time {how}, predictions fixed, lead "
-            f"{self.lead}, {self.n_windows:,.3g} independent windows of time (asymptotic)"
-        )
+        drawn = f"{_in_words(n_resamples)} Monte Carlo draws of labels that share shocks of time {how}"
+        windows = f"{self.n_windows:,.3g} independent windows of time"
+        return f"{drawn}, predictions fixed, lead {self.lead}, {windows} (asymptotic)"
 
 
 def validate_resampling(resampling: Any) -> Consistency:
