@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -247,9 +248,9 @@ class _Lines:
                 held = self._without_names(held)
             begins = ended
             n_lines = len(held.strip(b"\r\n").splitlines())
-            if n_lines <= self._n_names(held) and self._first is None:
-                pass  # names alone
-            elif held.strip():
+            names_alone = self._first is None and n_lines <= self._n_names(held)
+            if held.strip() and not names_alone:
+                end = self._n_lines + held.count(b"\n")
                 try:
                     problem = self._read_first(held) if self._first is None else self._read_further(held)
                 except ValueError:
@@ -259,8 +260,7 @@ class _Lines:
                 complete = self._complete(problem)
                 if complete is not None:
                     yield self._update(complete)
-                self._n_lines += held.count(b"\n")
-                held = b""
+                held, self._n_lines = b"", end
             if ended:
                 held, self._n_lines = b"", 0
         if self._waiting is not None:
@@ -308,18 +308,23 @@ class _Lines:
         options.file_format = options.file_format or _format_of(options.file, lines)
         self._first = read_file(_Named(lines, self.name), options)
         if self._n_names(lines):
-            self._head = lines.partition(b"\n")[0] + b"\n"
+            self._head, self._n_lines = lines.partition(b"\n")[0] + b"\n", 1
         found = self._first
         said = f"Label column: {found.label}. Probability columns: {shortened(found.prob)}. {columns_of(found)}"
         print(said, file=sys.stderr, flush=True)
         times = self._times(self._table(lines[len(self._head) :])) if self._names_of_times else {}
-        return _Problem(found.y_true, found.y_prob, times)
+        return _Problem(found.y_true, found.y_prob, self._lines(len(found.y_true)), times)
+
+    def _lines(self, n: int) -> NDArray[Any]:
+        """Return the numbers of the lines that follow those that were read."""
+        import numpy as np
+
+        return self._n_lines + 1 + np.arange(n)
 
     @property
     def _names_of_times(self) -> dict[str, str]:
-        options = self._options
-        named = {"time": options.time, "batch": options.batch, "known_at": options.known_at}
-        return {name: column for name, column in named.items() if column is not None}
+        names, options = ("time", "batch", "known_at"), vars(self._options)
+        return {name: options[name] for name in names if options[name] is not None}
 
     def _times(self, table: Table) -> dict[str, NDArray[Any]]:
         """Return the columns that say when predictions were made, or of which batch they are."""
@@ -362,7 +367,7 @@ class _Lines:
         )
         y_prob = probabilities(table, first.prob)
         y_prob = y_prob[:, 0] if first.y_prob.ndim == 1 else y_prob
-        return _Problem(labels(table, first.label), y_prob, self._times(table))
+        return _Problem(labels(table, first.label), y_prob, self._lines(len(y_prob)), self._times(table))
 
     def _update(self, new: _Problem) -> CalibrationMonitor:
         from caltest.streaming import CalibrationMonitor
@@ -375,27 +380,31 @@ class _Lines:
         try:
             return self.monitor.update(new.y_true, new.y_prob, **new.times)
         except ValueError as error:
-            msg = f"{self.name}, from line {self._n_lines + 1} on: {error}"
+            found = re.sub(r"\bin row (\d+)", lambda row: f"in line {new.line[int(row[1])]}", str(error))
+            msg = f"{self.name}, from line {new.line[0]} on: {found}"
             raise ValueError(msg) from None
 
 
 class _Problem(NamedTuple):
-    """Labels, predictions, and the times or batches of some observations."""
+    """Labels, predictions, the numbers of their lines, and the times or batches of some observations."""
 
     y_true: NDArray[Any]
     y_prob: NDArray[Any]
+    line: NDArray[Any]
     times: dict[str, NDArray[Any]]
 
     def part(self, rows: slice) -> _Problem:
         """Return some of the observations."""
-        return _Problem(self.y_true[rows], self.y_prob[rows], {name: one[rows] for name, one in self.times.items()})
+        times = {name: one[rows] for name, one in self.times.items()}
+        return _Problem(self.y_true[rows], self.y_prob[rows], self.line[rows], times)
 
     def with_more(self, new: _Problem) -> _Problem:
         """Return these observations and further ones."""
         import numpy as np
 
         times = {name: np.append(one, new.times[name]) for name, one in self.times.items()}
-        return _Problem(np.append(self.y_true, new.y_true), np.append(self.y_prob, new.y_prob, axis=0), times)
+        y_true, line = np.append(self.y_true, new.y_true), np.append(self.line, new.line)
+        return _Problem(y_true, np.append(self.y_prob, new.y_prob, axis=0), line, times)
 
 
 class _Named(io.BytesIO):

@@ -146,7 +146,7 @@ def test_bad_input_is_refused_with_its_line(follow, run, drifting, tmp_path):
     for further, words in (
         ("0.5,\n", "the label in line 52, column 'died', is missing"),
         ("0.5,1\n1.5,0\n", "1.5 in line 53, column 'risk', is no probability"),
-        ("0.5,7\n", "from line 52 on: "),
+        ("0.5,7\n", "got 7 in line 52"),
     ):
         code, _, err = follow([text, further])
         assert code == 2
@@ -319,3 +319,34 @@ def test_bad_times_are_refused_with_their_place(follow, run, tmp_path):
         code, _, err = run("watch", file, *options, *given)
         assert code == 2
         assert words in " ".join(err.split())
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (61,), (58, 60, 61, 63), (30, 62)])
+def test_the_line_of_a_bad_time_does_not_depend_on_what_is_read_at_once(follow, cuts):
+    """Observations of the last time wait for a later one, so that an update begins before the lines that were read."""
+    lines, *_ = forecasts(60)  # lines 2 to 61
+    options = "--prob", "risk", "--label", "died", "--time", "date", "--lead", "7D"
+    for further, words in (
+        ("0.5,1,2026-01-22,x\n0.5,1,,x\n", "the value in line 63, column 'date', is missing"),
+        (
+            "0.5,1,2026-01-22,x\n0.5,1,2026-01-21,x\n0.5,1,2026-01-24,x\n",
+            "go backwards, got 2026-01-21 in line 63 after 2026-01-22:",
+        ),
+        ("0.5,1,2026-01-22,x\n0.5,1,nan,x\n0.5,1,2026-01-24,x\n", "for every observation, got 'nan' in line 63."),
+        ("0.5,1,2026-01-22,x\n0.5,1,2026-01-23T01:00,x\n", ""),
+    ):
+        whole = [*lines, *further.splitlines(keepends=True)]
+        parts = ["".join(whole[a:b]) for a, b in pairwise([0, *cuts, len(whole)])]
+        code, _, err = follow(parts, *options)
+        assert (code, words in " ".join(err.split())) == (2 if words else 130, True), (cuts, words, err)
+
+
+def test_the_line_of_a_missing_time_in_the_first_lines(follow):
+    _, _, err = follow(["y,p,t\n1,.3,1\n0,.4,2\n1,.2,\n"], "--label", "y", "--prob", "p", "--time", "t")
+    assert "the value in line 4, column 't', is missing" in " ".join(err.split())
+
+
+def test_a_duration_of_numbers_is_refused_as_it_was_written(follow):
+    columns = "--label", "y", "--prob", "p", "--time", "t", "--once"
+    _, _, err = follow(["y,p,t\n1,.3,1\n0,.4,2\n1,.2,3\n"], *columns, "--lead", "7D")
+    assert "--lead must be a whole number, because --time holds numbers; got '7D'" in " ".join(err.split())

@@ -130,9 +130,9 @@ class TimeOptions(TypedDict, total=False):
         Any,
         Option(
             "int, timedelta or str, optional",
-            "How long after its prediction a label is known, as a duration such as ``'7D'``, or as a number: of the "
-            "unit of ``time``, or of steps between dates. Labels of predictions that are closer may depend on each "
-            "other in any way. By default labels are known before the next prediction.",
+            "How long after its prediction a label is known: a duration such as ``'7D'``, or a number in the unit of "
+            "``time``; of dates it counts their smallest differences (of weekdays, calendar days) or months. Closer "
+            "labels may depend on each other in any way. By default labels are known before the next prediction.",
         ),
     ]
 

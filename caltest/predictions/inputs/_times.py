@@ -17,6 +17,8 @@ _FINENESS = 32  # steps of a lead where times are irregular
 _SPARSE = 4  # a grid with more steps than this for each time is made coarser
 _ROUNDING = 1e-6  # of a step, up to which numbers that are not whole are multiples of it
 _MICROSECONDS = "us"
+_MOST = 2**62  # differences of whole numbers below it do not overflow
+_NOT_DATES = ("now", "today")  # which pandas reads as the time of the call
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +108,8 @@ def validate_timing(time: Any, lead: Any, n_samples: int) -> Timing | None:
         Numbers, dates, datetimes or texts of dates in ISO 8601, in any order; equal ones are a batch.
     lead : int, timedelta, numpy.timedelta64, str or None
         How long after its prediction a label is known. A whole number is in the unit of ``time`` if that holds numbers;
-        of dates it counts steps, which are the smallest difference between two of them, or months. None stands for
-        labels that are known before the next prediction.
+        of dates it counts steps as long as the smallest difference between two of them (of weekdays: calendar days),
+        or months. None stands for labels that are known before the next prediction.
     n_samples : int
         Number of observations.
 
@@ -172,16 +174,20 @@ def read_moments(time: Any, n_samples: int) -> Moments:
         refuse(f"`time` must be an array of shape (n_samples,), got {time!r}.", TypeError)
     if hasattr(time, "detach"):  # a PyTorch tensor that may still carry a gradient
         time = time.detach()
-    values = _array(time)
+    values = _array(time.tolist() if np.ma.is_masked(time) else time)  # a list has None where an array is masked
     require(values.ndim == 1, "`time` must have shape (n_samples,)", values.shape)
     if len(values) != n_samples:
         refuse(f"`time` must have the time of each of the {n_samples:,} observations, got {len(values):,}.")
-    if values.dtype.kind in "iu":
-        return Moments(np.asarray(values, dtype=np.int64), is_date=False)
     if values.dtype.kind == "f":
-        _refuse_missing(~np.isfinite(values))
-        whole = bool((values == np.rint(values)).all() and np.abs(values).max(initial=0.0) < 2.0**53)
-        return Moments(values.astype(np.int64 if whole else np.float64), is_date=False)
+        _refuse_missing(~np.isfinite(values), values)
+        if (values != np.rint(values)).any() or np.abs(values).max(initial=0.0) >= 2.0**53:
+            return Moments(values.astype(np.float64), is_date=False)
+        values = values.astype(np.int64)
+    if values.dtype.kind in "iu":
+        large = values[(values >= _MOST) | (values <= -_MOST)].tolist()
+        refuse_if(large, f"`time` must hold whole numbers between -2^62 and 2^62, got {large[:1]}.")
+        refuse_dates_as_numbers(values := values.astype(np.int64))
+        return Moments(values, is_date=False)
     require(values.dtype.kind in "OMUTm", "`time` must hold numbers or dates", values.dtype, right_type=False)
     return _read_dates(values)
 
@@ -197,22 +203,40 @@ def _array(values: Any) -> Any:
     return np.asarray(values)
 
 
+def refuse_dates_as_numbers(values: NDArray[Any]) -> None:
+    """Refuse numbers such as 20260131, the day after which is not 1 but 70 later."""
+    import pandas as pd
+
+    if values.dtype.kind != "i" or not len(values) or values.min() < 1900_01_01 or values.max() > 2100_12_31:
+        return
+    number = np.unique(values)
+    date = pd.to_datetime(number.astype(str), format="%Y%m%d", errors="coerce")
+    if len(number) > 2 and date.notna().all():  # one or two may be such numbers by chance
+        refuse(
+            f"`time` holds numbers such as {number[0]}, which are dates, and whose differences are not days: pass "
+            f"dates, e.g. pandas.to_datetime(time, format='%Y%m%d'), or texts such as '{date[0]:%Y-%m-%d}'."
+        )
+
+
 def _read_dates(values: Any) -> Moments:
     import pandas as pd
 
     if values.dtype.kind == "m":
         value = pd.TimedeltaIndex(values).as_unit(_MICROSECONDS)
-        _refuse_missing(value.isna())
+        _refuse_missing(value.isna(), value)
         return Moments(value.asi8, is_date=True)
     series: Any = pd.Series(values)
-    _refuse_missing(series.isna().to_numpy())
+    given = series.array
+    _refuse_missing(series.isna().to_numpy(), given)
     if isinstance(series.dtype, pd.PeriodDtype) or isinstance(series.iloc[0], pd.Period):
         series = pd.Series(pd.PeriodIndex(series).to_timestamp())
     elif series.dtype.kind != "M":
-        wrong = [i for i, each in enumerate(series) if isinstance(each, int | float | bool)]
-        if wrong:
-            kinds = f"{series.iloc[wrong[0]]!r} in row {wrong[0]} among others"
-            refuse(f"`time` must hold either numbers or dates, got {kinds}.", TypeError)
+        wrong = [each in _NOT_DATES if isinstance(each, str) else isinstance(each, int | float) for each in series]
+        if True in wrong:
+            row = wrong.index(True)
+            refuse(
+                f"`time` must hold either numbers or dates, got {given[row]!r} in row {row} among others.", TypeError
+            )
         zones = {str(getattr(each, "tzinfo", None)) for each in series}
         refuse_if(len(zones) > 1, f"`time` must be in one time zone, got {' and '.join(sorted(zones)[:2])}.")
         try:
@@ -220,30 +244,21 @@ def _read_dates(values: Any) -> Moments:
         except (ValueError, TypeError) as error:
             if "zone" in str(error).lower() or "tz-" in str(error):
                 refuse("`time` must be in one time zone, got several; convert it with `pandas.to_datetime(utc=True)`.")
-            row, value = next((i, each) for i, each in enumerate(series) if not _is_iso(each))
+            row = int(pd.to_datetime(series, format="ISO8601", errors="coerce", utc=True).isna().argmax())
             refuse(
-                f"`time` must hold numbers, dates or texts such as '2026-12-31' (ISO 8601), got {value!r} in row "
-                f"{row}; convert it with `pandas.to_datetime`."
+                f"`time` must hold numbers, dates or texts such as '2026-12-31' (ISO 8601), got {given[row]!r} "
+                f"in row {row}; convert it with `pandas.to_datetime`."
             )
     index = pd.DatetimeIndex(series)
+    _refuse_missing(index.isna(), given)  # which texts such as "" and "nan" are
     clock = None if index.tz is None else index.tz_localize(None).as_unit(_MICROSECONDS).asi8
     return Moments(index.as_unit(_MICROSECONDS).asi8, is_date=True, clock=clock)
 
 
-def _is_iso(value: Any) -> bool:
-    import pandas as pd
-
-    try:
-        pd.to_datetime([value], format="ISO8601")
-    except (ValueError, TypeError):
-        return False
-    return True
-
-
-def _refuse_missing(missing: Any) -> None:
-    rows = np.flatnonzero(missing)
-    if rows.size:
-        refuse(f"`time` must have a time for every observation, got a missing one in row {rows[0]}.")
+def _refuse_missing(missing: Any, values: Any) -> None:
+    for row in np.flatnonzero(missing)[:1]:
+        value = np.asarray(values[row]).item()
+        refuse(f"`time` must have a time for every observation, got {value!r} in row {row}.")
 
 
 def _is_integer(value: Any) -> bool:

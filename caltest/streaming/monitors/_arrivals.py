@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Integers
 from caltest.predictions.inputs._parts import validate_ids
 from caltest.predictions.inputs._refusals import refuse, refuse_if, require
-from caltest.predictions.inputs._times import Moments, read_duration, read_moments
+from caltest.predictions.inputs._times import Moments, read_duration, read_moments, refuse_dates_as_numbers
 from caltest.predictions.inputs._validation import is_number, validate_count
 
 OBSERVATIONS, BATCHES, NUMBERS, DATES = "observations", "batches", "numbers", "dates"
@@ -26,10 +26,11 @@ _COUNTED = {OBSERVATIONS: ("observation", "observations"), BATCHES: ("batch", "b
 
 
 class Lead(NamedTuple):
-    """How long after its prediction an outcome is known: a number, or a number of microseconds."""
+    """How long after its prediction an outcome is known: a number, or a number of microseconds; and what was passed."""
 
     number: int
     is_duration: bool
+    passed: Any = None
 
     @classmethod
     def of(cls, lead: Any) -> Self | None:
@@ -39,7 +40,7 @@ class Lead(NamedTuple):
         if isinstance(lead, int | np.integer) and not isinstance(lead, bool | np.timedelta64):
             require(lead >= 1, "`lead` must be a whole number >= 1 or a duration such as '7D'", lead)
             return cls(int(lead), is_duration=False)
-        return cls(read_duration(lead), is_duration=True)
+        return cls(read_duration(lead), is_duration=True, passed=lead)
 
     @classmethod
     def from_list(cls, written: Any) -> Self | None:
@@ -158,7 +159,7 @@ class Arrivals:
             )
             is_date = read_moments(time, len(time) if hasattr(time, "__len__") else 0).is_date
             if lead is not None and lead.is_duration and not is_date:
-                refuse(f"`lead` must be a whole number, because `time` holds numbers; got {lead.value!r}.", TypeError)
+                refuse(f"`lead` must be a whole number, because `time` holds numbers; got {lead.passed!r}.", TypeError)
             return cls(lead, DATES if is_date else NUMBERS)
         refuse_if(known_at is not None, "`known_at` needs `time`, when each prediction was made.")
         if lead is not None and lead.is_duration:
@@ -291,6 +292,8 @@ class Arrivals:
             return found, Rows(number, prob, outcome), rows
         moments = read_moments(time, n)
         self._refuse_other_kind(moments.is_date, "time")
+        if self.kind == NUMBERS and not self.counts and self.last is not None:
+            refuse_dates_as_numbers(np.concatenate([self.pending, [self.last], moments.value]))
         new = Rows(moments.value, prob, outcome)
         if known_at is None:
             require(self.held is None, "`known_at` must be given again, as some outcomes are held back", known_at)
@@ -425,7 +428,8 @@ def require_alike(before: Arrivals | None, time: Any, batch: Any, known_at: Any)
     given = [name for name, value in (("time", time), ("batch", batch)) if value is not None]
     if given != ([needed] if needed else []):
         words = [f"`{needed}`" if needed else "neither `time` nor `batch`", " and ".join(given) or "neither"]
-        refuse(f"every update must have {words[0]}, as the first one, got {words[1]}.")
+        index = " With a `lead`, the index of a frame or series is `time` if it holds dates." * (given == ["time"])
+        refuse(f"every update must have {words[0]}, as the first one, got {words[1]}.{index}")
     refuse_if(known_at is not None and needed != "time", "`known_at` needs `time`, when each prediction was made.")
 
 

@@ -18,6 +18,7 @@ from caltest.predictions._lens import LensLike, lens_name, probabilities_of, sub
 from caltest.predictions._user_functions import apply_lens
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._times import OfferedTime
 from caltest.predictions.inputs._validation import validate_given_problem, validate_level
 from caltest.results._finding import OF_AVERAGE, OF_CONFIDENCE, Finding, Number, Subject
 from caltest.results._naming import describe
@@ -51,9 +52,9 @@ class CalibrationMonitor:
         the average of e-values is an e-value, so that nothing is adjusted for their number.
     lead : int, timedelta or str, optional
         How long after its prediction a label is known. A duration such as "7D" is for ``time`` with dates. A whole
-        number is in the unit of ``time`` if that holds numbers; otherwise it counts the times (of dates), the batches,
-        or the observations where neither is passed. By default each label is known before the next prediction, and
-        those of a batch before the next batch.
+        number is in the unit of ``time`` if that holds numbers; of dates it counts the different ones that are passed
+        (of weekdays, Monday is one after Friday), and otherwise batches, or observations where there are none. By
+        default each label is known before the next prediction, and those of a batch before the next batch.
     classes : sequence, optional
         The label of each column of the predictions; by default class indices, or the names of the columns of frames.
 
@@ -166,7 +167,8 @@ class CalibrationMonitor:
         time : array_like of shape (n_samples,), optional
             When each prediction was made: numbers, dates or texts of dates in ISO 8601, which must not go backwards.
             Predictions of equal times are a batch: none of them was made after an outcome of another one was known.
-            If a time is passed in several updates, what is found between them is preliminary.
+            If a time is passed in several updates, what is found between them is preliminary. If only ``lead`` is
+            given, an index of pandas that holds dates is taken.
         batch : array_like of shape (n_samples,), optional
             In the place of ``time``, the name of the batch of each observation: of a week, or of a patient with several
             observations. All observations of a batch are passed next to each other.
@@ -199,7 +201,9 @@ class CalibrationMonitor:
         >>> monitor.n_samples, monitor.n_pending
         (2, 1)
         """
-        prob, outcome, classes = _read(y_true, y_prob, self._classes)
+        prob, outcome, classes, time = _read(y_true, y_prob, self._classes, time)
+        if isinstance(time, OfferedTime):
+            time = None if self._lead is None or batch is not None else time.values
         if self._n_classes not in {None, prob.shape[1]}:
             refuse(f"`y_prob` must have {self._n_classes} classes, as the observations before, got {prob.shape[1]}.")
         n_classes = prob.shape[1]
@@ -452,11 +456,11 @@ def _recent(n_recent: float, n_samples: int) -> str:
 
 @reads_arguments
 def _read(
-    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None
-) -> tuple[NDArray[Any], Integers, list[Any] | None]:
-    """Return predictions, class indices and the label of each column."""
+    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None, time: Any
+) -> tuple[NDArray[Any], Integers, list[Any] | None, Any]:
+    """Return predictions, class indices, the label of each column, and times, perhaps those of an index."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
-    return prob, outcome, None if classes is None else list(classes)
+    return prob, outcome, None if classes is None else list(classes), time
 
 
 def _exp(logarithm: float) -> float:

@@ -49,7 +49,7 @@ def write_monitor(
     body = {"settings": written, "bets": None if bets is None else bets.to_dict()}
     timed = arrivals is not None or (lead is not None and bets is None)
     if timed:
-        body["times"] = {"lead": lead, "arrivals": None if arrivals is None else arrivals.to_dict()}
+        body["times"] = {"lead": lead and lead[:2], "arrivals": None if arrivals is None else arrivals.to_dict()}
     whole = {"format": FORMAT, "version": TIMED if timed else VERSION, "checksum": _checksum(body), **body}
     write_atomically(path, json.dumps(whole, allow_nan=False))
 

@@ -56,6 +56,14 @@ def test_numbers_are_as_dates():
         assert timing.lead == (7 if lead == 7 else 8)
 
 
+def test_numbers_that_are_no_dates_or_few_are_numbers():
+    for first in (20260121, 20260223, 18991201, 21001225):  # the 32nd of January, the 29th of February, other years
+        np.testing.assert_array_equal(validate_timing(first + np.arange(N), 7, N).step, np.arange(N))
+    assert validate_timing([20260101, 20260102], 1, 2).lead == 1
+    masked = np.ma.masked_array(np.arange(N))
+    np.testing.assert_array_equal(validate_timing(masked, 7, N).step, np.arange(N))
+
+
 def test_any_order_and_ties_keep_their_rows():
     rng = np.random.default_rng(0)
     time = rng.integers(30, size=50)
@@ -145,9 +153,29 @@ REFUSED = {
     "shape": ((np.zeros((N, 2)), 1), ValueError, "`time` must have shape (n_samples,), got (12, 2)."),
     "a text": (("2026", 1), TypeError, "`time` must be an array of shape (n_samples,), got '2026'."),
     "truths": (([True, False] * 6, 1), TypeError, "`time` must hold numbers or dates, got dtype('bool')."),
-    "missing number": (([*range(11), np.nan], 1), ValueError, "got a missing one in row 11."),
-    "missing date": (([*DAYS[:11], None], 1), ValueError, "got a missing one in row 11."),
-    "missing time": ((pd.Series([*DAYS[:11], pd.NaT]), 1), ValueError, "got a missing one in row 11."),
+    "missing number": (([*range(11), np.nan], 1), ValueError, "for every observation, got nan in row 11."),
+    "missing date": (([*DAYS[:11], None], 1), ValueError, "for every observation, got NaT in row 11."),
+    "missing time": ((pd.Series([*DAYS[:11], pd.NaT]), 1), ValueError, "got NaT in row 11."),
+    "empty text": ((["2026-01-01"] * 10 + ["", ""], 1), ValueError, "for every observation, got '' in row 10."),
+    "array of texts": ((np.array(["NaT", "2026-01-01"] * 6), "7D"), ValueError, "got 'NaT' in row 0."),
+    "strings": ((pd.Series(["2026-01-01", "nan"] * 6, dtype="string"), "1D"), ValueError, "got 'nan' in row 1."),
+    "categories": ((pd.Categorical(["2026-01-01", "NaN"] * 6), "1D"), ValueError, "got 'NaN' in row 1."),
+    "a period": (([pd.Period("2026-01"), "NaT"] * 6, 1), ValueError, "got 'NaT' in row 1."),
+    "masked": ((np.ma.masked_array(np.arange(N), np.arange(N) == 5), 7), ValueError, "got None in row 5."),
+    "now": ((["2026-01-01", "now"] * 6, 1), TypeError, "either numbers or dates, got 'now' in row 1 among"),
+    "today": ((np.array(["today"] * N), 1), TypeError, "either numbers or dates, got 'today' in row 0 among"),
+    "large": (
+        (np.uint64(2**63) + np.arange(N, dtype=np.uint64), 7),
+        ValueError,
+        "and 2^62, got [9223372036854775808].",
+    ),
+    "low": ((np.arange(N) + np.iinfo(np.int64).min, 7), ValueError, "and 2^62, got [-9223372036854775808]."),
+    "dates as numbers": (
+        ([20260130, 20260131, *range(20260201, 20260211)], 7),
+        ValueError,
+        "pass dates, e.g. pandas.to_datetime(time, format='%Y%m%d'), or texts such as '2026-01-30'.",
+    ),
+    "such with a duration": ((np.repeat([20240229.0, 20240305, 20240312], 4), "7D"), ValueError, "such as 20240229,"),
     "other order": ((["2026-01-01", "31.12.2026"] * 6, 1), ValueError, "(ISO 8601), got '31.12.2026' in row 1;"),
     "two kinds": (([*DAYS[:11], 3], 1), TypeError, "`time` must hold either numbers or dates, got 3 in row 11 among"),
     "zones": (([*DAYS[:11], DAYS[11].tz_localize("UTC")], 1), ValueError, "in one time zone, got None and UTC."),

@@ -118,11 +118,59 @@ def test_early_labels_are_held_back_until_all_of_their_time_may_be_known(dates):
     assert clock.n_samples == whole.n_samples
 
 
+@pytest.mark.parametrize("index", [DAYS, pd.period_range("2026-01-01", periods=300), DAYS.repeat(2)[:300]])
+def test_an_index_of_dates_is_the_time_if_there_is_a_lead(index):
+    y_true, prob = stream(300)
+    labels, frame = pd.Series(y_true, index), pd.DataFrame(prob, index)
+    for lead in (7, "7D"):
+        wanted = everything(CalibrationMonitor(lead=lead).update(y_true, prob, time=index))
+        for given in ((labels, frame), (y_true, frame), (labels, prob)):
+            assert everything(CalibrationMonitor(lead=lead).update(*given)) == wanted
+    monitor = CalibrationMonitor(lead=7).update(labels[:200], frame[:200])
+    with pytest.raises(ValueError, match="`time` must not go backwards"):
+        monitor.update(labels[:9], frame[:9])
+    with pytest.raises(ValueError, match="every update must have `time`, as the first one, got neither"):
+        monitor.update(y_true[200:], prob[200:])
+    assert everything(monitor.update(labels[200:], frame[200:])) == everything(
+        CalibrationMonitor(lead=7).update(labels, frame)
+    )
+    with pytest.raises(ValueError, match=r"got time\. With a `lead`, the index of a frame or series is `time`"):
+        CalibrationMonitor(lead=7).update(y_true, prob).update(labels, frame)
+    assert CalibrationMonitor().update(labels, frame)._arrivals is None
+    assert CalibrationMonitor(lead=7).update(labels, frame, batch=np.arange(300))._arrivals.kind == "batches"
+
+
+def test_a_number_as_lead_of_weekdays_counts_different_dates():
+    """A test, which knows all dates, counts calendar days; the monitor does not know whether there is a Sunday."""
+    y_true, prob = stream(300)
+    weekdays = CalibrationMonitor(lead=3).update(y_true, prob, time=pd.bdate_range("2026-01-01", periods=300))
+    assert weekdays.result().log_e_value == CalibrationMonitor(lead=3).update(y_true, prob).result().log_e_value
+
+
+def test_dates_as_numbers_are_refused_in_updates_of_any_size():
+    number = [20260130, 20260131, 20260201]
+    for before in (0, 1, 2):
+        monitor = CalibrationMonitor(lead=7)
+        for one in number[:before]:
+            monitor.update([0], [0.5], time=[one])
+        rest = number[before:]
+        with pytest.raises(ValueError, match="are not days: pass dates"):
+            monitor.update([0] * len(rest), [0.5] * len(rest), time=rest)
+        assert monitor.n_samples + monitor.n_pending == before
+
+
+def test_an_empty_time_is_refused():
+    with pytest.raises(ValueError, match="`time` must have a time for every observation, got '' in row 1"):
+        CalibrationMonitor(lead="7D").update([0, 1], [0.2, 0.7], time=["2026-01-01", ""])
+    with pytest.raises(TypeError, match="because `time` holds numbers; got '7D'"):
+        CalibrationMonitor(lead="7D").update([0, 1], [0.2, 0.7], time=[1, 2])
+
+
 REFUSED = {
     "backwards": ({"time": [3, 2]}, r"must not go backwards, got 2 in row 1 after 3: pass observations in the order"),
     "before the last update": ({"time": [0, 5]}, "must not go backwards, got 0 in row 0 after 1"),
     "of another length": ({"time": [3]}, "must have the time of each of the 2 observations, got 1"),
-    "missing": ({"time": [3, np.nan]}, "must have a time for every observation, got a missing one in row 1"),
+    "missing": ({"time": [3, np.nan]}, "must have a time for every observation, got nan in row 1"),
     "dates after numbers": ({"time": DAYS[:2]}, "`time` must hold numbers, as the times before, got dates"),
     "no times": ({}, "every update must have `time`, as the first one, got neither"),
     "batches": ({"batch": [3, 4]}, "every update must have `time`, as the first one, got batch"),
