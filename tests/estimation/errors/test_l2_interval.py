@@ -381,11 +381,19 @@ def test_coverage_of_the_interval(shift):
         assert max(found) <= stats.binom.ppf(1 - 1e-4, 60, 0.05)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("shift", [0.0, 0.2, 0.6])
-@pytest.mark.parametrize("sizes", [(20,) * 20, tuple(range(2, 40, 2)), (5,) * 60])
+SIZES, SHIFTS = ((20,) * 20, tuple(range(2, 40, 2)), (5,) * 60), (0.0, 0.2, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shift"),
+    [
+        pytest.param(sizes, shift, marks=pytest.mark.slow if i == j else pytest.mark.release)
+        for i, sizes in enumerate(SIZES)
+        for j, shift in enumerate(SHIFTS)
+    ],
+)
 def test_coverage_with_groups(sizes, shift):
-    """docs/validity.md has 400 data sets of many more designs."""
+    """Each size and each shift once; all pairs of both before a release. docs/validity.md has many more designs."""
     found = misses_of_groups(60, sizes, correlation=0.1, weighted=False, shift=shift, seed=1)
     assert max(found) <= stats.binom.ppf(1 - 1e-4, 60, 0.05)
 
