@@ -4,7 +4,7 @@ import ast
 
 from tests.house.sources import FILES, tree_of
 
-MOST_FILES = 370
+MOST_FILES = 363
 MOST_LINES = 38_550
 """Lines of code and signatures in caltest/. The goal for 0.1.0 is 300 files and 26,500 lines."""
 
