@@ -239,7 +239,7 @@ def test_no_interval_contradicts_the_sentence():
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.05, 0.2])
 def test_no_interval_contradicts_the_sentence_in_many_data_sets(alpha):
-    check_sentences_and_intervals(400, alpha)
+    check_sentences_and_intervals(150, alpha)
 
 
 def test_of_equal_predictions_the_average_is_named():
