@@ -76,7 +76,7 @@ def samples(statistic: Statistic) -> dict[str, tuple[View, bool, Sample]]:
 
 def all_weigh_nothing(statistic: Statistic, view: View) -> bool:
     """Whether a weight on the probability scale is 0 for all predictions of a view, which is refused."""
-    name = getattr(statistic, "weight", None)
+    name = getattr(statistic, "scale_weight", None)
     return name is not None and not any(naive.SCALE_WEIGHTS[name](p) for p in view.induced[0][:, 1].tolist())
 
 
