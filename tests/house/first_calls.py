@@ -35,11 +35,13 @@ CALLS: list[Callable[[], object]] = [
     lambda: ct.paired_test(LABEL, PROB, PROB[::-1], groups=GROUP, n_resamples=40, rng=0),
     lambda: ct.l2_interval(LABEL, PROB, groups=GROUP),
     _test(LABEL, PROB, groups=GROUP),
+    _test(EVENT, RISK, time=np.arange(60), lead=3),
     lambda: ct.skce_test(LABEL, PROB, **FEW),
     lambda: ct.calibration_band(EVENT, RISK, **FEW),
     lambda: ct.simplex_diagram(LABEL, PROB, **FEW),
     lambda: CalibrationState(3, ct.Canonical(), RedrawnCells(n_resamples=9)).update(LABEL, PROB).test(),
     lambda: ct.CalibrationMonitor().update(EVENT, RISK),
+    lambda: ct.CalibrationMonitor(lead=3).update(EVENT, RISK, time=np.arange(60)),
     lambda: ct.simulation.bias_study(
         ct.simulation.GaussianMixture1D(), [ct.ECE(cells) for cells in (ct.EqualWidth(3), ct.EqualMass(3), TREE)], 40, 3
     ),
