@@ -236,8 +236,9 @@ def test_no_interval_contradicts_the_sentence():
     check_sentences_and_intervals(2, 0.2)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("alpha", [0.05, 0.2])
+@pytest.mark.parametrize(
+    "alpha", [pytest.param(0.05, marks=pytest.mark.slow), pytest.param(0.2, marks=pytest.mark.release)]
+)
 def test_no_interval_contradicts_the_sentence_in_many_data_sets(alpha):
     check_sentences_and_intervals(150, alpha)
 

@@ -318,9 +318,15 @@ def test_coverage(strength):
     assert_coverage(*np.sum(found, axis=0), 400, 300)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("prediction", PREDICTIONS)
-@pytest.mark.parametrize(("n", "repeats"), [(200, 300), (1000, 200), (10_000, 60)])
+@pytest.mark.parametrize(
+    ("n", "repeats"),
+    [
+        pytest.param(200, 300, marks=pytest.mark.slow),
+        pytest.param(1000, 200, marks=pytest.mark.slow),
+        pytest.param(10_000, 60, marks=pytest.mark.release),
+    ],
+)
 def test_coverage_over_the_range(prediction, n, repeats):
     rng = np.random.default_rng(n)
     for shape in SHAPES:
@@ -372,8 +378,9 @@ def misses_of_groups(n_data_sets, sizes, *, correlation, weighted, shift, seed):
     return below, above
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("shift", [0.0, 0.4])
+@pytest.mark.parametrize(
+    "shift", [pytest.param(0.0, marks=pytest.mark.release), pytest.param(0.4, marks=pytest.mark.slow)]
+)
 def test_coverage_of_the_interval(shift):
     """On each side at most 5 % (nominal 2.5 %), beyond chance."""
     for sizes, weighted in (((10,) * 40, False), ((1,) * 400, True)):
