@@ -398,7 +398,7 @@ class CalibrationMonitor:
             streamed=True,
             bound=True,
             numbers=tuple(Number(name=a, estimate=b, shown=c, meaning=d) for a, b, c, d in now),
-            undecidable="" if n else "There are no observations yet.",
+            undecidable="" if n else "No outcome counts yet." if self.n_pending else "There are no observations yet.",
             **({"predicted": predicted, "observed": observed} | more),
         )
         calm = found.decision == "not rejected"

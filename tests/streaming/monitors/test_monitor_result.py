@@ -65,3 +65,9 @@ def test_pending_outcomes_are_reported():
     plain = CalibrationMonitor().update(y_true, prob).result()
     assert (plain.lead, plain.n_pending) == (None, 0)
     assert "pending" not in str(plain)
+
+
+def test_outcomes_that_do_not_count_yet_are_observations():
+    assert CalibrationMonitor().result().conclusion == "There are no observations yet."
+    waiting = CalibrationMonitor(lead=7).update([0, 1], [0.2, 0.6], time=[1, 2]).result()
+    assert (waiting.conclusion, waiting.n_samples, waiting.n_pending) == ("No outcome counts yet.", 0, 2)
