@@ -7,7 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from caltest.cli._messages import WORDS, refuse_if, say_written, show, wrapped
-from caltest.cli._options import FILES, add_command, add_option, add_reading, reading_of, reread, shortened
+from caltest.cli._options import (
+    FILES,
+    OF_VALUES,
+    add_command,
+    add_option,
+    add_reading,
+    add_values,
+    chosen,
+    reading_of,
+    reread,
+    shortened,
+)
 from caltest.cli._recalibrated_file import RecalibratedFile, check_outputs, parse_output
 
 if TYPE_CHECKING:
@@ -45,6 +56,7 @@ def add_to(commands: Any) -> None:
     words = "probability columns in the order of the classes of the map (default: those to which it was fitted)"
     add_option(apply, "--prob", words)
     add_option(apply, "--json", "print JSON instead of text")
+    add_values(apply)
     add_reading(apply)
     apply.set_defaults(words=WORDS | {"X": "the probability columns"})
 
@@ -111,7 +123,8 @@ def _probabilities(
         what = f"the map is for the probability of {labels[1]}" + (f", column {known[0]}" if known else "")
         advice = f"{what}; name this column with --prob"
     asked = known if by_name else options.prob
-    columns, prob = read_probabilities(given, asked, labels, advice, normalise=options.normalise, **reading_of(options))
+    how = reading_of(options) | chosen(options, *OF_VALUES, "normalise")
+    columns, prob = read_probabilities(given, asked, labels, advice, **how)
     names = list(columns.names)
     wrong = f"{columns.name}: there are {prob.shape[1]} columns of probabilities, {shortened(names)}; {advice}"
     refuse_if(prob.shape[1] != found.n_features_in_, wrong)

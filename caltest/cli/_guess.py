@@ -14,15 +14,17 @@ from caltest.cli._options import (
     add_option,
     facts_of,
     read_file,
+    reading_of,
+    reread,
     shortened,
 )
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, BinaryIO
 
     from caltest.predictions import PredictionFile
 
-_FIRST_ROWS, _MOST_COLUMNS = 5, 12
+_FIRST_ROWS, _MOST_COLUMNS, _MOST_ROWS, _WIDEST = 5, 12, 40, 30
 
 _EXAMPLES = """
 examples:
@@ -40,8 +42,9 @@ def add_to(commands: Any) -> None:
         _run,
         help="show what would be read from a file, without a test",
         description="Show how a file would be read: its format, which column holds the labels, which column is the "
-        "probability of which label, what else was noticed, and the first rows. Nothing is tested. The exit code is 0 "
-        "if 'caltest test' would read the file, and 2 if not.",
+        "probability of which label, what else was noticed, and the first rows. Nothing is tested. A file that is "
+        "refused is shown column by column, with the command that would read it if one is known. The exit code is 0 if "
+        "'caltest test' would read the file, and 2 if not.",
         epilog=_EXAMPLES,
     )
     guess.add_argument("file", type=Path, metavar="FILE", help=FILES)
@@ -50,8 +53,14 @@ def add_to(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    data = read_file(options.file, options)
-    _validate(data)
+    given = reread(options.file)
+    try:
+        data = read_file(given, options)
+        _validate(data)
+    except ValueError:
+        if not options.json:
+            _show_columns(given, options)
+        raise
     facts = {
         "source": str(options.file),
         **facts_of(data),
@@ -60,6 +69,38 @@ def _run(options: argparse.Namespace) -> int:
     }
     show(options, _as_text(data, options), facts)
     return 0
+
+
+def _show_columns(given: Path | BinaryIO, options: argparse.Namespace) -> None:
+    """Print the columns of a file that is refused, if it can be read at all."""
+    import numpy as np
+    import pandas as pd
+
+    from caltest.predictions.files._read import read_columns
+
+    if not isinstance(given, Path):
+        given.seek(0)
+    try:
+        columns = read_columns(given, -1, as_text=False, **reading_of(options))
+    except ValueError:
+        return
+    shown = []
+    for name, values in columns.items():
+        column = pd.Series(values)
+        present = column.dropna()
+        try:
+            low, high, different = present.min(), present.max(), present.nunique()
+        except TypeError:  # lists, or texts and numbers
+            low, high, different = "", "", len(set(map(str, present)))
+        kinds = {"i": "whole numbers", "u": "whole numbers", "f": "numbers", "b": "true or false", "M": "times"}
+        kind = kinds.get(
+            column.dtype.kind, "texts" if present.map(lambda one: isinstance(one, str)).all() else "others"
+        )
+        first = ", ".join(f"{one:.6g}" if isinstance(one, float | np.floating) else str(one) for one in values[:3])
+        row = (name, kind, f"{different:,}", f"{len(column) - len(present):,}", low, high, first)
+        shown.append([text if len(text := str(cell)) <= _WIDEST else f"{text[:_WIDEST]}..." for cell in row])
+    heads = ["column", "holds", "different", "missing", "from", "to", "first values"]
+    print(pd.DataFrame(shown, columns=heads).head(_MOST_ROWS).to_string(index=False), flush=True)
 
 
 def _validate(data: PredictionFile) -> None:

@@ -87,6 +87,16 @@ def parse_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
+def parse_verbal(text: str) -> dict[str, float]:
+    """Return the probability of each word in "very likely=0.9,unlikely=0.2"."""
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    try:
+        return {word.strip(): float(value) for word, mark, value in pairs if word.strip() or not mark}
+    except ValueError:
+        msg = f"must be words and probabilities such as 'very likely=0.9,unlikely=0.2', got {text!r}"
+        raise argparse.ArgumentTypeError(msg) from None
+
+
 def parse_micro_cells(text: str) -> int | RedrawnCells:
     """Return a number of micro-cells, or the cells of more than two outcomes that an expression names."""
     from caltest.streaming import RedrawnCells
@@ -169,13 +179,11 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--classes": {"type": parse_names, "metavar": "NAMES", "help": CLASSES},
     "--sep": {
         "metavar": "MARK",
-        "help": 'separator of a CSV file: ";", "tab" or " " for blanks (default: a comma, or with a decimal comma a '
-        "semicolon)",
+        "help": 'separator of a CSV file: ";", "tab" or " " for blanks (by default the one that divides all lines)',
     },
     "--decimal": {
-        "default": ".",
         "metavar": "MARK",
-        "help": 'decimal mark of a CSV file, "." or "," (default: a point)',
+        "help": 'decimal mark of a CSV file, "." or "," (guessed by default)',
     },
     "--header": {"action": argparse.BooleanOptionalAction},
     "--lens": {"type": parse_lens, "metavar": "LENS", "help": LENS},
@@ -220,12 +228,29 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     add_option(group, "--classes", f"{CLASSES} {words}")
     words = "names of the labels 0, 1, ..., if labels are numbers and columns have names"
     group.add_argument("--class-names", metavar="NAMES", type=parse_names, help=words)
+    words = "of two labels the one whose probability the only probability column is"
+    group.add_argument("--event", metavar="LABEL", help=words)
+    add_values(group)
+    words = "leave out rows with missing values, and say how many of which column"
+    group.add_argument("--drop-missing", action="store_true", help=words)
+    words = "which rows to take, a condition on columns such as \"split == 'test'\""
+    group.add_argument("--filter", dest="where", metavar="CONDITION", help=words)
     words = "column of cross-validation folds: each fold is tested separately, and the p-values are combined"
     group.add_argument("--folds", metavar="NAME", help=words)
     add_reading(parser)
     add = parser.add_argument_group("dependent or weighted observations").add_argument
     add("--groups", metavar="COLUMN", help="group of each observation, such as its patient, if groups may be dependent")
     add("--weights", dest="sample_weight", metavar="COLUMN", help="weight of each observation")
+
+
+def add_values(group: Any) -> None:
+    """Add the options that say what the numbers and words of probability columns mean."""
+    words = "the probability columns hold logits: softmax, of one column the logistic function"
+    kind: dict[str, Any] = {"dest": "input", "action": "store_const", "default": "probabilities"}
+    group.add_argument("--logits", const="logits", help=words, **kind)
+    group.add_argument("--percent", const="percent", help='they hold percentages, such as 3.2 or "3.2 %%"', **kind)
+    words = "the probabilities that words stand for: --verbal 'very likely=0.9,unlikely=0.2'"
+    group.add_argument("--verbal", type=parse_verbal, metavar="WORDS", help=words)
 
 
 def add_time_options(parser: argparse.ArgumentParser) -> None:
@@ -279,18 +304,39 @@ def given_option(options: argparse.Namespace, names: Iterable[str]) -> str | Non
 # What files and options mean together.
 
 
-OF_COLUMNS = ("label", "prob", "classes", "class_names", "folds", "groups", "sample_weight", "time", "normalise")
+OF_VALUES = ("input", "verbal")
+OF_ROWS = ("event", *OF_VALUES, "drop_missing", "where")
+OF_COLUMNS = (
+    "label",
+    "prob",
+    "classes",
+    "class_names",
+    "folds",
+    "groups",
+    "sample_weight",
+    "time",
+    *OF_ROWS,
+    "normalise",
+)
 OF_FORMAT = ("file_format", "sep", "decimal", "header", "encoding")
+_ORDER = (*OF_FORMAT, *OF_COLUMNS)
 """Options that say what the columns of a file are, and how it is read, as `read_predictions` takes them."""
 
 
 def read_file(file: Path | BinaryIO, options: argparse.Namespace) -> PredictionFile:
     """Return the predictions of a file, of standard input, or of what was read from it."""
     from caltest.predictions import read_predictions
+    from caltest.predictions.files._source import UndecidedError
 
     source = standard_input() if str(file) == "-" else file
     with held(options.notes):
-        return read_predictions(source, **chosen(options, *OF_COLUMNS, "subgroup"), **reading_of(options))
+        try:
+            return read_predictions(source, **chosen(options, *OF_COLUMNS, "subgroup"), **reading_of(options))
+        except UndecidedError as error:
+            decided = argparse.Namespace(**(vars(options) | error.options))
+            own = " ".join(_typed(decided, [name for name in _ORDER if name in error.options]))
+            msg = f"{str(error).removesuffix('.')}. If that is what the file means: {options.command} {own}"
+            raise ValueError(msg) from None
 
 
 def reading_of(options: argparse.Namespace) -> dict[str, Any]:
@@ -358,6 +404,13 @@ def guessed_or_named(data: PredictionFile, options: argparse.Namespace) -> str:
     named = named_columns(data, options)
     read = [f"Labels: column {data.label}{' (guessed)' if data.label_guessed else ''}."]
     read += [f"{what}: column {column}." for what, column in named.items() if column]
+    usual = {"header", "probability columns"}
+    guesses = [
+        (what, said)
+        for what, said in data.reading.items()
+        if what == "rows" or ("(guessed)" in said and what not in usual)
+    ]
+    read += [f"{what.capitalize()}: {said}." for what, said in guesses]
     return " ".join([*read, *([columns_of(data)] if "guessed" in data.matched_by else [])])
 
 
@@ -377,7 +430,7 @@ def facts_of(data: PredictionFile) -> dict[str, Any]:
 
 def typed_options(options: argparse.Namespace) -> list[str]:
     """Return the options that say which columns of the file are what, and how it is read, as they are typed."""
-    own = ("label", "prob", "classes", "class_names", *OF_FORMAT, "normalise")
+    own = ("label", "prob", "classes", "class_names", *OF_ROWS, *OF_FORMAT, "normalise")
     return _typed(options, (*own, "groups", "sample_weight", "time", "lead"))
 
 
@@ -392,22 +445,26 @@ def typed_test(options: argparse.Namespace) -> list[str]:
 
 def typed_to_apply(options: argparse.Namespace) -> list[str]:
     """Return those of the options that say how the file is read which a file without labels needs too."""
-    return _typed(options, ("prob", *OF_FORMAT, "normalise"))
+    return _typed(options, ("prob", *OF_VALUES, *OF_FORMAT, "normalise"))
 
 
 def _typed(options: argparse.Namespace, names: Iterable[str]) -> list[str]:
     import shlex
 
     flags = {"class_names": "--class-names", "file_format": "--format", "sample_weight": "--weights"}
+    flags |= {"where": "--filter"}
     found = []
     for name in names:
         value = getattr(options, name, None)
         if name == "header":
             found += [] if value is None else ["--header" if value else "--no-header"]
-        elif name == "normalise":
-            found += ["--normalise"] if value else []
+        elif name in {"normalise", "drop_missing"}:
+            found += [f"--{name.replace('_', '-')}"] if value else []
+        elif name == "input":
+            found += [] if value in {None, "probabilities"} else [f"--{value}"]
         elif value != options.parser.get_default(name):
-            text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            pairs = [f"{word}={number:g}" for word, number in value.items()] if isinstance(value, dict) else value
+            text = ",".join(map(str, pairs)) if isinstance(pairs, list | tuple) else str(value)
             found.append(f"{flags.get(name, f'--{name}')} {shlex.quote(text)}")
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
@@ -71,10 +72,18 @@ class RecalibratedFile:
     def __init__(self, path: Path, options: argparse.Namespace) -> None:
         self.path = path
         self._reading = reading_of(options)
+        self._marks = ",", "."
         self._columns: dict[str, NDArray[Any]] = {}
         self._labels: Collection[Any] = ()
 
-    def fill(self, given: Path | BinaryIO, prob: NDArray[Any], names: Sequence[str], labels: Sequence[Any]) -> None:
+    def fill(
+        self,
+        given: Path | BinaryIO,
+        prob: NDArray[Any],
+        names: Sequence[str],
+        labels: Sequence[Any],
+        rows: NDArray[Any] | None = None,
+    ) -> None:
         """Take the columns of a file with other probabilities.
 
         Parameters
@@ -88,14 +97,16 @@ class RecalibratedFile:
             The names of these columns.
         labels : sequence
             The labels of all classes.
+        rows : array of int, optional
+            The rows of the file that were taken.
         """
-        from caltest.predictions.files._read import read_columns
+        from caltest.predictions.files._read import decimal_mark, read_columns
 
+        for_marks, for_columns = (given, given) if isinstance(given, Path) else _twice(given)
+        self._marks = decimal_mark(for_marks, **self._reading)
         # Numbers with decimal commas would be texts where a format has numbers.
-        as_text = self.path.suffix in _TEXT or self._reading["decimal"] == "."
-        if not isinstance(given, Path):
-            given.seek(0)
-        columns = read_columns(given, len(prob), as_text=as_text, **self._reading)
+        as_text = self.path.suffix in _TEXT or self._marks[1] == "."
+        columns = read_columns(for_columns, len(prob), as_text=as_text, rows=rows, **self._reading)
         if len(names) == 1:
             columns[names[0]] = prob[:, 0] if prob.shape[1] == 1 else prob
         else:
@@ -140,9 +151,8 @@ class RecalibratedFile:
         if ending == ".parquet":
             frame.to_parquet(stream, index=False)
             return
-        decimal, sep = self._reading["decimal"], self._reading["sep"]
-        usual = ";" if decimal == "," and sep is None else sep
-        marks = {"sep": usual if usual in _KEPT and ending == ".csv" else _TEXT[ending], "decimal": decimal}
+        sep, decimal = self._marks
+        marks = {"sep": sep if sep in _KEPT and ending == ".csv" else _TEXT[ending], "decimal": decimal}
         frame.to_csv(stream, index=False, **marks)
 
     def _as_columns(self, name: str, values: NDArray[Any]) -> list[tuple[str, NDArray[Any]]]:
@@ -155,6 +165,13 @@ class RecalibratedFile:
         while any(f"{stem}_{end}" in self._columns for end in ends):
             stem = f"{stem}_{name}"
         return [(f"{stem}_{end}", flat[:, k]) for k, end in enumerate(ends)]
+
+
+def _twice(stream: BinaryIO) -> tuple[BinaryIO, BinaryIO]:
+    """Return the content of a stream as two, which are read from their beginnings."""
+    stream.seek(0)
+    content = stream.read()
+    return io.BytesIO(content), io.BytesIO(content)
 
 
 def _without_objects(values: NDArray[Any]) -> NDArray[Any]:

@@ -106,6 +106,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.folds is None:
         options.words = options.words | {"folds": "--n-folds"}
     data = read_file(given, options)
+    layout = data.reading.get("layout")
+    refuse_if(layout, f"the file has {layout}, which OUT cannot have: write one row for each observation first")
     recalibrator = _method(options.method)
     few = options.n_folds < 2 and not options.folds
     refuse_if(few, "--n-folds must be at least 2: every fold is repaired by a map that was fitted to the others")
@@ -128,7 +130,7 @@ def _run(options: argparse.Namespace) -> int:
     labels = list(range(data.n_classes)) if data.classes is None else list(data.classes)
     held_out = study.predict(row.recalibrator)
     file = RecalibratedFile(options.output, options)
-    file.fill(given, held_out[:, 1:] if data.y_prob.ndim == 1 else held_out, data.prob, labels)
+    file.fill(given, held_out[:, 1:] if data.y_prob.ndim == 1 else held_out, data.prob, labels, data.rows)
     file.add("fold", _folds_of(study))
     file.write()  # before the last fit, so that finished work is not lost if that fails
     fitted = _fit_to_all(recalibrator.set_params(classes=labels), data)

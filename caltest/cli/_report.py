@@ -138,7 +138,10 @@ def _other_levels(data: PredictionFile, path: Path, options: argparse.Namespace)
 
     used = {data.label, *data.prob, options.folds, options.groups, options.sample_weight}
     found: dict[str, Any] = {}
-    for name, column in read_columns(path, len(data.y_true), as_text=False, **reading_of(options)).items():
+    if "layout" in data.reading:  # its rows are no observations, or its columns no values of them
+        return found
+    columns = read_columns(path, len(data.y_true), as_text=False, rows=data.rows, **reading_of(options))
+    for name, column in columns.items():
         if name in used or len(found) == _MOST_COLUMNS:
             continue
         try:

@@ -69,7 +69,7 @@ def add_to(commands: Any) -> None:
         'cells and draws, such as "RedrawnCells(EqualWidth(4), n_resamples=999)"',
     )
     add_option(scan, "--sep")
-    add_option(scan, "--decimal")
+    add_option(scan, "--decimal", default=".")
     add_option(scan, "--workers", "threads, one file or some row groups each (default: all)")
     words = "a Dask cluster whose workers read, such as tcp://HOST:8786"
     scan.add_argument("--scheduler", metavar="ADDRESS", help=words)

@@ -102,7 +102,7 @@ def add_to(commands: Any) -> None:
     formats = ("csv", "tsv", "jsonl")
     columns.add_argument("--format", dest="file_format", choices=formats, metavar="FORMAT", help="csv, tsv or jsonl")
     add_option(columns, "--sep")
-    add_option(columns, "--decimal")
+    add_option(columns, "--decimal", default=".")
     add_option(columns, "--header", "whether the first line of a CSV file holds names")
 
 

@@ -25,6 +25,6 @@ from .cells._quantiles import EqualSpread as EqualSpread
 from .cells._simplex_grid import SimplexGrid as SimplexGrid
 from .cells._trees import FixedTree as FixedTree
 from .cells._trees import VarianceTree as VarianceTree
-from .files._read import PredictionFile as PredictionFile
+from .files._prediction_file import PredictionFile as PredictionFile
 from .files._read import read_predictions as read_predictions
 from .inputs._stack import PredictionStack as PredictionStack

@@ -108,6 +108,14 @@ READ = {
         [],
         {k: f"p_{k}" for k in range(1000)},
     ),
+    "row names of R.csv": ("p_a,p_b,label\n1,0.75,0.25,a\n2,0.5,0.5,b\n", [], NAMED),
+    "percent.csv": ("label,p_a,p_b\na,80%,20%\n", [], {"a": "p_a", "b": "p_b"}),
+    "semicolon.csv": (writers.csv(FRAME, ";", ","), [], NAMED),
+    "tab.csv": (writers.csv(FRAME, "\t"), [], NAMED),
+    "comma.tsv": (GOOD, [], NAMED),
+    "no header.csv": ("0.2,0.8,1\n0.3,0.7,0\n", [], {0: "0", 1: "1"}),
+    "which event.csv": ("y,p\nyes,0.2\nno,0.3\n", [], {"yes": "p"}),
+    "one-hot.csv": ("p_a,p_b,is_a,is_b\n0.2,0.8,1,0\n0.3,0.7,0,1\n", [], NAMED),
 }
 
 REFUSED = {
@@ -116,8 +124,7 @@ REFUSED = {
     "only a header.csv": ("label,p_a,p_b\n", [], "there are no observations"),
     "nul.csv": (GOOD.replace("0.5", "0\0.5"), [], "holds NUL bytes"),
     "ragged.csv": (GOOD + "b,0.5,0.5,0.1\n", [], "line 4 has 4 values where 3 are expected"),
-    "short row.csv": (GOOD + "b,0.5\n", [], "the value in line 4, column 'p_b', is missing"),
-    "row names of R.csv": ("p_a,p_b,label\n1,0.75,0.25,a\n2,0.5,0.5,b\n", [], "the header has 3 names"),
+    "short row.csv": (GOOD + "b,0.5\n", [], "values are missing: 1 of the column 'p_b' (line 4); say --drop-missing"),
     "quote.csv": (GOOD + '"b,0.5,0.5\n', [], "cannot be read: EOF inside string"),
     "comment.csv": ("# made today\n" + GOOD, [], "the first line is a comment ('# made today'); delete"),
     "broken.csv": ("a,b,label\n0.2,0.8,1\n0.3,oops,0\n", [], "'oops' in line 3, column 'b', is not a number"),
@@ -127,34 +134,25 @@ REFUSED = {
         "'oops' in line 63, column 'b', is not a number; correct it, remove the row, or name other columns with --prob",
     ),
     "prefixed.csv": ("label,p_a,p_b\na,0.5,high\nb,0.5,high\n", [], "'high' in line 2, column 'p_b', is not a number"),
-    "percent.csv": (
-        "label,p_a,p_b\na,80%,20%\n",
+    "hundred.csv": (
+        "label,p_a,p_b\na,80.5,19.5\nb,30.5,69.5\n",
         [],
-        "'80%' in line 2, column 'p_a', is not a number; remove the percent",
+        "if these are percentages, say --percent. If that is what the file means: caltest guess ",
     ),
-    "hundred.csv": ("label,p_a,p_b\na,80.5,19.5\nb,30.5,69.5\n", [], "if these are percentages, divide them by 100"),
     "logits.csv": (
         "label,p_a,p_b\na,-3.5,2.5\nb,0.5,0.25\n",
         [],
-        "-3.5 in line 2, column 'p_a', is no probability betw",
+        "-3.5 in line 2, column 'p_a' (and 1 other), is no probability betw",
     ),
     "comma.csv": ('label,p_a,p_b\na,"0,75","0,25"\n', [], 'if the decimal mark is a comma, say --decimal ","'),
-    "semicolon.csv": (
-        writers.csv(FRAME, ";", ","),
-        [],
-        'another separator than \'comma\': try --sep ";" and --decimal ","',
-    ),
-    "tab.csv": (writers.csv(FRAME, "\t"), [], 'try --sep "tab"'),
-    "comma.tsv": (GOOD, [], "another separator than 'tab': try --sep \",\""),
     "thousands.csv": ('label,p,weight\n1,0.5,"1,200"\n0,0.5,10\n', ["--weights", "weight"], "--weights must hold real"),
-    "NaN.csv": (GOOD + "b,NaN,0.5\n", [], "'NaN' in line 4, column 'p_a', is not a number"),
-    "NA.csv": (GOOD + "b,NA,0.5\n", [], "'NA' in line 4, column 'p_a', is not a number"),
-    "None.csv": (GOOD + "b,None,0.5\n", [], "'None' in line 4, column 'p_a', is not a number"),
+    "NaN.csv": (GOOD + "b,NaN,0.5\n", [], "values are missing: 1 of the column 'p_a' (line 4)"),
+    "NA.csv": (GOOD + "b,NA,0.5\n", [], "values are missing: 1 of the column 'p_a' (line 4)"),
+    "None.csv": (GOOD + "b,None,0.5\n", [], "values are missing: 1 of the column 'p_a' (line 4)"),
     "inf.csv": (GOOD + "b,inf,0.5\n", [], "inf in line 4, column 'p_a', is no probability"),
-    "gap.csv": (GOOD + "b,,0.5\n", [], "the value in line 4, column 'p_a', is missing"),
-    "no label.csv": (GOOD + ",0.5,0.5\n", [], "the label in line 4, column 'label', is missing; remove the row"),
+    "gap.csv": (GOOD + "b,,0.5\n", [], "values are missing: 1 of the column 'p_a' (line 4); say"),
+    "no label.csv": (GOOD + ",0.5,0.5\n", [], "values are missing: 1 of the column 'label' (line 4); say"),
     "double.csv": ("p,p,label\n0.2,0.8,1\n", [], "the name 'p' occurs 2 times in the header (columns 1, 2)"),
-    "no header.csv": ("0.2,0.8,1\n0.3,0.7,0\n", [], "the first line looks like data, not like names (0.2, 0.8, 1)"),
     "no header, texts.csv": ("cat,1,0\ncat,0.3,0.7\n", [], "'cat' occurs again below; say --no-header"),
     "no header, hard.csv": ("1,0,1\n0,1,0\n", [], "all are numbers; say --no-header if there are no names, --header"),
     "reversed.csv": (
@@ -167,11 +165,6 @@ REFUSED = {
         [],
         "the only probability column is 'prob_no': is it the probability of 1?",
     ),
-    "which event.csv": (
-        "y,p\nyes,0.2\nno,0.3\n",
-        [],
-        "nothing says whose probability the column 'p' is; name the event w",
-    ),
     "one and two.csv": ("y,p\n1,0.2\n2,0.3\n", [], "the labels are 1, 2, and nothing says whose probability"),
     "Yes and yes.csv": (
         "y,p\nyes,0.2\nno,0.3\nYes,0.3\n",
@@ -182,11 +175,6 @@ REFUSED = {
         "y,p\nyes,0.2\nno,0.3\n",
         ["--classes", "si"],
         "--classes names the event 'si', and the labels are",
-    ),
-    "one-hot.csv": (
-        "p_a,p_b,is_a,is_b\n0.2,0.8,1,0\n0.3,0.7,0,1\n",
-        [],
-        "the labels seem to be one-hot, in the columns is_a",
     ),
     "two labels.csv": (
         "label,target,p\n1,0,0.5\n",
@@ -263,7 +251,7 @@ REFUSED = {
     "null label.parquet": (
         writers.parquet(pa.table({"y": [0, None], "p": [0.5, 0.5]})),
         [],
-        "the label in row 1 (counted",
+        "values are missing: 1 of the column 'y' (row 1, counted from 0)",
     ),
     "keys.npz": (writers.npz(a=PROB, b=PROB), [], "cannot choose among the arrays a, b; name one with --label"),
     "cube.npz": (writers.npz(y=[0, 1], p=PROB[None]), [], "got 'y' of shape (2,) and 'p' of shape (1, 2, 2)"),
@@ -298,7 +286,7 @@ def test_odd_files_are_read_as_they_are_meant(guess):
         data = json.loads(out)["data"]
         if columns is not None:
             assert {entry["label"]: entry["column"] for entry in data["columns"]} == columns
-        assert data["n_samples"] == (1 if name in {"one row.csv", "thousand.csv"} else 2)
+        assert data["n_samples"] == (1 if name in {"one row.csv", "thousand.csv", "percent.csv"} else 2)
 
     assert failures(list(READ), check) == {}
 
@@ -396,9 +384,11 @@ def test_no_answer_depends_on_the_command(tmp_path, run):
     """What `guess` refuses, `test` refuses with the same words; and `compare`."""
     (tmp_path / "a.csv").write_text("a,b,label\n0.2,0.8,1\n0.3,oops,0\n")
     (tmp_path / "b.csv").write_text("a,b,label\n0.2,0.8,1\n0.3,oops,0\n")
-    said = run("guess", tmp_path / "a.csv")
-    assert said == run("test", tmp_path / "a.csv") == run("compare", tmp_path / "a.csv", tmp_path / "b.csv")
-    assert said[0] == 2
+    code, shown, said = run("guess", tmp_path / "a.csv")
+    expected = 2, "", said
+    assert expected == run("test", tmp_path / "a.csv") == run("compare", tmp_path / "a.csv", tmp_path / "b.csv")
+    assert code == 2
+    assert shown.splitlines()[2].split() == ["b", "texts", "2", "0", "0.8", "oops", "0.8,", "oops"]
 
 
 @pytest.mark.slow

@@ -144,7 +144,7 @@ def test_columns_of_names_and_few_labels(follow):
 def test_bad_input_is_refused_with_its_line(follow, run, drifting, tmp_path):
     text = csv_of(*[part[:50] for part in drifting])
     for further, words in (
-        ("0.5,\n", "the label in line 52, column 'died', is missing"),
+        ("0.5,\n", "the label is missing in the column 'died' (line 52)"),
         ("0.5,1\n1.5,0\n", "1.5 in line 53, column 'risk', is no probability"),
         ("0.5,7\n", "got 7 in line 52"),
     ):

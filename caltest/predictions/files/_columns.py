@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,13 +13,39 @@ from numpy.typing import NDArray
 from caltest.predictions.files._source import Named
 from caltest.predictions.files._table import Table, is_number, shortened
 from caltest.predictions.files._values import holds_vectors
-from caltest.predictions.inputs._class_columns import PREFIXES, match_event, match_labels, normal, without_prefix
+from caltest.predictions.inputs._class_columns import (
+    event_in_words,
+    has_prefix,
+    match_event,
+    match_labels,
+    names_the_opposite,
+    normal,
+    without_prefix,
+)
 from caltest.predictions.inputs._parts import advice_on_groups, names_an_id
 from caltest.predictions.inputs._refusals import refuse
 
 LABEL_NAMES = ("label", "labels", "y_true", "y", "target", "true", "truth", "class", "outcome", "actual")
+_LABEL_WORDS = {
+    *LABEL_NAMES,
+    "labeled",
+    "targets",
+    "test",
+    "correct",
+    "died",
+    "death",
+    "dead",
+    "default",
+    "event",
+    "obs",
+}
+_LABEL_WORDS |= {"observed", "readmitted", "churned", "response", "survived", "relevant", "fraud", "mortality"}
+_TRUE_WORDS = {"true", "truth", "actual", "correct", "observed", "obs"}
+_PREDICTED_WORDS = {"pred", "predict", "predicted", "prediction", "predictions", "yhat", "guess", "answer", "into"}
 PROB_NAMES = ("y_prob", "prob", "probs", "proba", "probabilities", "softmax", "predictions", "scores", "p")
 _PROB_WORDS = {*PROB_NAMES, "probability", "risk", "risks", "score", "pred", "prediction", "predicted", "forecast"}
+_PROB_WORDS |= {"confidence", "certainty"}
+_MOST_WORDS = 20  # that stand for probabilities
 _FOLD_WORDS = {"fold", "folds", "split"}
 _WEIGHT_NAMES = {"weight", "weights", "sample_weight", "w"}
 
@@ -36,29 +62,40 @@ def guess_label(table: Table, prob: Sequence[str] | None) -> str:
     if len(frame.columns) == 1:
         (only,) = frame.columns
         table.refuse(f"has the single column {only!r}; labels and probabilities are two columns or more")
-    free = [name for name in frame.columns if name not in (prob or ()) and not normal(name).startswith(PREFIXES)]
+    free = [name for name in frame.columns if name not in (prob or ()) and not has_prefix(name)]
     candidates = named_as_labels(free)
     if not candidates:
         whole = [name for name in free if frame[name].dtype.kind != "f" and not holds_vectors(table, name)]
         whole = [name for name in whole if not _mostly_numbers(table, name) and not name.startswith("Unnamed: ")]
         candidates = [name for name in whole if _names_columns(table, name, free)]
-        candidates = candidates or [name for name in whole if not _is_aside(table, name)] or whole
-        for fits in (_is_complete, _fits_one_column, _has_label_word):
+        candidates = candidates or [n for n in whole if not _is_aside(table, n) or _looks_like_labels(table, n, free)]
+        candidates = candidates or whole
+        for fits in (_repeats, _is_complete, _fits_one_column, _is_no_prediction, _has_label_word):
             candidates = [name for name in candidates if fits(table, name, free)] or candidates
-        one_hot = len(candidates) > 1 and all(set(frame[name].unique()) <= {0, 1} for name in candidates)
-        if one_hot and not frame[candidates].sum(axis=1).ne(1).any():
-            table.refuse(
-                f"the labels seem to be one-hot, in the columns {shortened(candidates)}; write one column with the "
-                "class of each row"
-            )
+    if not candidates:
+        candidates = [name for name in free if _is_whole(frame[name])]
     if not candidates:
         table.refuse(
             "no column looks like labels, which are texts or whole numbers, among "
             f"{shortened(list(frame.columns))}; name it with `label`"
         )
+    if len(candidates) == 1 and is_predicted(candidates[0]):
+        table.refuse(
+            f"the column {candidates[0]!r} seems to hold predicted classes, and no column labels; name the column of "
+            "what happened with `label`",
+            label=candidates[0],
+        )
     if len(candidates) > 1:
-        table.refuse(f"any of the columns {shortened(candidates)} could hold the labels; name it with `label`")
+        table.refuse(
+            f"any of the columns {shortened(candidates)} could hold the labels; name it with `label`",
+            label=candidates[0],
+        )
     return candidates[0]
+
+
+def _is_whole(column: Any) -> bool:
+    """Return whether all numbers of a column are whole, as labels that were written as 1.0 are."""
+    return column.dtype.kind == "f" and bool((column.dropna() == column.dropna().round()).all())
 
 
 def named_as_labels(names: Sequence[str]) -> list[str]:
@@ -79,12 +116,46 @@ def _names_columns(table: Table, name: str, free: list[str]) -> bool:
 
 def _fits_one_column(table: Table, name: str, free: list[str]) -> bool:
     """Return whether a column has at most two values, as labels must where one column only holds fractions."""
-    fractions = [other for other in _fractions(table, free) if _is_likely(table, other)]
-    return len(fractions) != 1 or table.frame[name].nunique() <= 2
+    return len(likely_probabilities(table)) != 1 or table.frame[name].nunique() <= 2
+
+
+def _looks_like_labels(table: Table, name: str, free: list[str]) -> bool:
+    """Return whether texts are yes and no or the like, or as many as there are columns of probabilities."""
+    if table.frame[name].dtype.kind != "O":
+        return False
+    seen = table.frame[name].dropna().unique()
+    return event_in_words(list(seen)) is not None or len(seen) == len(likely_probabilities(table)) > 1
+
+
+def _repeats(table: Table, name: str, free: list[str]) -> bool:
+    """Return whether a value occurs twice: one that is different in every row is an id."""
+    return table.frame[name].nunique() < max(len(table.frame), 3)
+
+
+def _is_no_prediction(table: Table, name: str, free: list[str]) -> bool:
+    """Return whether a column is not the class that the model predicts: the most probable one, or by its name."""
+    if is_predicted(name):
+        return False
+    columns = likely_probabilities(table)
+    if len(columns) < 2:
+        return True
+    largest = table.frame[columns].to_numpy(float).argmax(axis=1)
+    values = table.frame[name].astype(str).to_numpy()
+    of_largest = {(text, int(k)) for text, k in zip(values, largest, strict=True)}
+    if not len(of_largest) == len({text for text, _ in of_largest}) == len({k for _, k in of_largest}):
+        return True
+    others = [set(table.frame[other].astype(str)) for other in free if other not in (name, *columns)]
+    return not any(len(other & set(values)) > 1 for other in others)  # then labels are in another column
 
 
 def _has_label_word(table: Table, name: str, free: list[str]) -> bool:
-    return bool(set(LABEL_NAMES) & words_of(name))
+    return bool(_LABEL_WORDS & words_of(name))
+
+
+def is_predicted(name: str) -> bool:
+    """Return whether the name of a column says that it holds predicted classes."""
+    words = words_of(name)
+    return bool(words & _PREDICTED_WORDS) and not words & _TRUE_WORDS
 
 
 def words_of(name: str) -> set[str]:
@@ -92,19 +163,26 @@ def words_of(name: str) -> set[str]:
     return set(re.split(r"[^a-z]+", name.lower()))
 
 
-def _fractions(table: Table, names: Sequence[str]) -> list[str]:
+def fractions(table: Table, names: Sequence[str]) -> list[str]:
     """Return the columns of numbers that are no whole ones by their type, without ids, folds and weights."""
     numeric = [name for name in names if _is_numeric(table.frame[name])]
     return [name for name in numeric if table.frame[name].dtype.kind not in "iub" and not _is_aside(table, name)]
 
 
-def _is_likely(table: Table, name: str) -> bool:
+def holds_probabilities(table: Table, name: str) -> bool:
     """Return whether half of the numbers of a column or more are probabilities; an age is not."""
     values = table.frame[name].dropna().astype(float)
     return bool(((values >= 0) & (values <= 1)).mean() >= 0.5)
 
 
-def guess_prob(table: Table, label: str, y_true: NDArray[Any]) -> tuple[str, ...]:
+def likely_probabilities(table: Table) -> list[str]:
+    """Return the columns of fractions that may be probabilities."""
+    return [name for name in fractions(table, list(table.frame.columns)) if holds_probabilities(table, name)]
+
+
+def guess_prob(
+    table: Table, label: str, y_true: NDArray[Any], in_words: Mapping[str, float] | None = None
+) -> tuple[str, ...]:
     """Return the probability columns: by their names, as those of the classes, or as all that hold fractions.
 
     Raises
@@ -115,8 +193,8 @@ def guess_prob(table: Table, label: str, y_true: NDArray[Any]) -> tuple[str, ...
     frame = table.frame
     rest = [name for name in frame.columns if name != label]
     numeric = [name for name in rest if _is_numeric(frame[name])]
-    floats = _fractions(table, rest)
-    prefixed = [name for name in rest if normal(name).startswith(PREFIXES)]
+    floats = fractions(table, rest)
+    prefixed = [name for name in rest if has_prefix(name)]
     vectors = [name for name in rest if holds_vectors(table, name)]
     if prefixed:
         chosen = prefixed
@@ -128,12 +206,23 @@ def guess_prob(table: Table, label: str, y_true: NDArray[Any]) -> tuple[str, ...
     else:
         classes = set(map(str, _seen(y_true)))
         meant = [name for name in floats if name in classes or _PROB_WORDS & words_of(name)]
-        if any(_is_likely(table, name) for name in meant):  # then an age or a weight in kilograms is none of them
-            floats = [name for name in floats if name in meant or _is_likely(table, name)]
+        if any(holds_probabilities(table, name) for name in meant):  # then an age or a weight is none of them
+            floats = [name for name in floats if name in meant or holds_probabilities(table, name)]
         named = set(floats) | {name for name in numeric if _belongs(table, name, floats, classes)}
         broken = [name for name in rest if name not in numeric and _mostly_numbers(table, name)]
         named |= {name for name in broken if not _is_aside(table, name)}  # refused, with the value that is no number
         chosen = [name for name in rest if name in named]
+    named_so = [name for name in rest if _PROB_WORDS & words_of(name)]
+    if in_words is not None:
+        chosen = [name for name in rest if set(map(str, frame[name].dropna().unique())) & set(in_words)] or chosen
+    elif not set(chosen) & set(named_so):
+        texts = [name for name in named_so if frame[name].dtype.kind == "O" and not holds_vectors(table, name)]
+        if len(texts) == 1 and 1 < frame[texts[0]].nunique() <= _MOST_WORDS and not is_predicted(texts[0]):
+            seen = sorted(map(str, frame[texts[0]].dropna().unique()))
+            table.refuse(
+                f"the column {texts[0]!r} holds words ({shortened(seen)}); say which probability each stands for with "
+                f"`verbal`, such as {seen[-1]!r}: 0.9"
+            )
     if not chosen:
         whole = [name for name in numeric if not _is_aside(table, name)]
         hint = f"; {shortened(whole)} holds whole numbers" if len(whole) == 1 else ""
@@ -168,10 +257,10 @@ def _mostly_numbers(table: Table, name: str) -> bool:
     column = table.frame[name]
     if column.dtype.kind != "O" or holds_vectors(table, name):
         return False
-    cells = [str(cell).strip().removesuffix("%").strip() for cell in column.dropna().head(1000)]
-    looks = [is_number(cell) for cell in cells]
-    fractions = [not cell.lstrip("+-").isdecimal() for cell, good in zip(cells, looks, strict=True) if good]
-    return sum(looks) >= max(1, len(cells) / 2) and (any(fractions) or sum(looks) < len(cells))
+    cells = [str(cell).strip() for cell in column.dropna().head(1000)]
+    looks = [is_number(cell.removesuffix("%").strip()) for cell in cells]
+    broken = [not cell.lstrip("+-").isdecimal() for cell, good in zip(cells, looks, strict=True) if good]
+    return sum(looks) >= max(1, len(cells) / 2) and (any(broken) or sum(looks) < len(cells))
 
 
 def _is_aside(table: Table, name: str) -> bool:
@@ -258,9 +347,13 @@ class Columns(Named):
 
 
 def match_classes(
-    y_true: NDArray[Any], columns: Columns, classes: Sequence[Any] | None, class_names: Sequence[str] | None
+    y_true: NDArray[Any],
+    y_prob: NDArray[Any],
+    columns: Columns,
+    classes: Sequence[Any] | None,
+    class_names: Sequence[str] | None,
 ) -> Match:
-    """Return which label has which column.
+    """Return which label has which column. A refusal names the label with the larger predictions as likely the event.
 
     Raises
     ------
@@ -275,7 +368,7 @@ def match_classes(
     if classes is not None:
         return _given(y_true, columns, list(classes), seen)
     if columns.n_columns == 1:
-        return _event(y_true, columns, seen)
+        return _event(y_true, columns, seen, max(seen, key=lambda label: float(y_prob[y_true == label].mean())))
     return _several(y_true, columns, seen)
 
 
@@ -364,7 +457,7 @@ def _opposite(event: Any) -> Any:
     return f"not {event}" if isinstance(event, str) else 1 - event if event in {0, 1} else event - 1
 
 
-def _event(y_true: NDArray[Any], columns: Columns, seen: list[Any]) -> Match:
+def _event(y_true: NDArray[Any], columns: Columns, seen: list[Any], likely: Any) -> Match:
     """Match the labels to one column, which is the probability of the event."""
     name = columns.names[0]
     if len(seen) > 2:
@@ -381,14 +474,19 @@ def _event(y_true: NDArray[Any], columns: Columns, seen: list[Any]) -> Match:
     except ValueError:
         columns.refuse(
             f"the labels are {shortened(seen)}, and the only probability column is {name!r}: is it "
-            f"the probability of {seen[-1]}? Name the label whose probability it is with `classes`, such as {seen[0]}"
+            f"the probability of {seen[-1]}? Name the label whose probability it is with `event`, such as {seen[0]}",
+            event=seen[0],
         )
     if is_binary:
         return Match(y_true, None, "convention: the event is 1 or True")
     if not columns.named or not found.names:
+        event = event_in_words(seen)
+        if event is not None and not (columns.named and names_the_opposite(name)):
+            return Match(y_true, _with_event(columns, event, seen), f"words: the event is {event} (guessed)")
         columns.refuse(
             f"the labels are {shortened(seen)}, and nothing says whose probability the column {name!r} "
-            f"is; name the event with `classes`: {' or '.join(map(str, seen))}"
+            f"is; name the event with `event`: {' or '.join(map(str, seen))}",
+            event=likely,
         )
     return Match(y_true, _with_event(columns, next(iter(found.names)), seen), "the name of the column")
 
@@ -411,7 +509,9 @@ def _several(y_true: NDArray[Any], columns: Columns, seen: list[Any]) -> Match:
     try:
         found = match_labels(columns.names, seen, "the probability columns", "the label column holds")
     except ValueError as error:
-        columns.refuse(str(error))
+        own = [[label for label in seen if name.lower().endswith(str(label).lower())] for name in columns.names]
+        clear = len(own) == len(seen) == len({str(label) for one in own for label in one}) == sum(map(len, own))
+        columns.refuse(str(error), **({"classes": [label for (label,) in own]} if clear else {}))
     if found.positional:
         return Match(y_true, None, "the order of the columns (guessed)")
     label_of = {name: label for label, name in found.names.items()}

@@ -122,9 +122,19 @@ def _read_json(source: Source, header: Any) -> tuple[Any, dict[str, str]]:
         _refuse(source, f"is not JSON: {said_by(error)}")
     if isinstance(found, list) and found and all(isinstance(record, dict) for record in found):
         return pd.DataFrame.from_records(found), {}
-    if isinstance(found, dict) and found and all(isinstance(column, list) for column in found.values()):
-        return pd.DataFrame(found), {}
-    return _refuse(source, "JSON must hold a list of objects, or an object with a list for each column")
+    if isinstance(found, dict) and {"columns", "data"} <= set(found) <= {"columns", "data", "index", "schema"}:
+        return pd.DataFrame(found["data"], columns=found["columns"]), {"layout": "columns and data"}
+    if isinstance(found, dict) and found and len({_kind_of_column(column) for column in found.values()}) == 1:
+        columns = [column if isinstance(column, list) else list(column.values()) for column in found.values()]
+        keys = {tuple(column) for column in found.values() if isinstance(column, dict)}
+        if len(keys) <= 1 and len({len(column) for column in columns}) == 1:
+            return pd.DataFrame(dict(zip(found, columns, strict=True))), {}
+    return _refuse(source, "JSON must hold a list of objects, or an object with a list for each column of one length")
+
+
+def _kind_of_column(column: Any) -> str:
+    """Return "list" or "dict", or a name that no other column has."""
+    return type(column).__name__ if isinstance(column, list | dict) else f"{id(column)}"
 
 
 def _whole_text(source: Source) -> str:

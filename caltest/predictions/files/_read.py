@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -11,104 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions.files._columns import (
-    LABEL_NAMES,
     PROB_NAMES,
     Columns,
-    guess_label,
     guess_prob,
-    guess_time,
-    match_classes,
     named_as_labels,
-    notice,
 )
 from caltest.predictions.files._formats import read_arrays, read_table
-from caltest.predictions.files._source import Source, find_source
+from caltest.predictions.files._layouts import arranged
+from caltest.predictions.files._prediction_file import Asked, PredictionFile, from_arrays, from_table, guess_key
+from caltest.predictions.files._source import Source, UndecidedError, find_source, said_by
 from caltest.predictions.files._table import Table, shortened
-from caltest.predictions.files._text import read_text
-from caltest.predictions.files._values import labels, normalised, probabilities, refuse_outside, refuse_several_models
-from caltest.predictions.inputs._refusals import require
-from caltest.predictions.inputs._times import OfferedTime
-from caltest.results._note import warn_user
-
-
-@dataclass(frozen=True, eq=False)
-class PredictionFile:
-    """Labels and probabilities of a file, as the public functions take them; returned by `read_predictions`.
-
-    Parameters
-    ----------
-    y_true : array of shape (n_samples,)
-        Labels.
-    y_prob : array of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities.
-    classes : list or None
-        The label of each column, where the labels are not class indices.
-    label : str
-        Name of the label column.
-    label_guessed : bool
-        Whether that name was guessed.
-    prob : tuple of str
-        Names of the probability columns.
-    folds, groups, sample_weight, time : array of shape (n_samples,) or None
-        Cross-validation folds, groups and weights of the observations, and when predictions were made, from the columns
-        that were named for them.
-    subgroup : dict of str to array of shape (n_samples,)
-        The columns that were named for subgroups, by their names.
-    matched_by : str
-        How labels and columns were matched, such as "names of the columns".
-    reading : mapping of str to str
-        How the file was read, such as its format, separator and encoding; what was guessed says so.
-    noticed : tuple of str
-        Sentences about columns that were not used.
-    offered_time : OfferedTime or None
-        A column of dates in order that was not named, from which tests make a caution where it matters.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> y_true, y_prob = np.array([0, 1, 1]), np.array([0.25, 0.5, 0.75])
-    >>> file = PredictionFile(y_true, y_prob, classes=None, label="y", label_guessed=True, prob=("p",))
-    >>> file.label, file.prob, file.columns
-    ('y', ('p',), {1: 'p'})
-    """
-
-    y_true: NDArray[Any]
-    y_prob: NDArray[Any]
-    classes: list[Any] | None
-    label: str
-    label_guessed: bool
-    prob: tuple[str, ...]
-    folds: NDArray[Any] | None = None
-    groups: NDArray[Any] | None = None
-    sample_weight: NDArray[Any] | None = None
-    time: NDArray[Any] | None = None
-    subgroup: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    matched_by: str = ""
-    reading: Mapping[str, str] = field(default_factory=dict)
-    noticed: tuple[str, ...] = ()
-    offered_time: OfferedTime | None = None
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes; one column of probabilities is that of the event."""
-        return self.y_prob.shape[1] if self.y_prob.ndim == 2 else 2
-
-    @property
-    def columns(self) -> dict[Any, str]:
-        """The column of each label; of two classes with one column only the event has one."""
-        labels = list(range(self.n_classes)) if self.classes is None else self.classes
-        if self.y_prob.ndim == 1:
-            return {labels[-1]: self.prob[0]}
-        if len(self.prob) == len(labels):
-            return dict(zip(labels, self.prob, strict=True))
-        return {label: f"{self.prob[0]}[{k}]" for k, label in enumerate(labels)}  # vectors, or one array
-
-    @property
-    def counts(self) -> dict[Any, int]:
-        """How many observations have each label, in the order of the columns; 0 for labels that never occur."""
-        found = dict(zip(*(values.tolist() for values in np.unique(self.y_true, return_counts=True)), strict=True))
-        labels = list(range(self.n_classes)) if self.classes is None else self.classes
-        return {label: found.get(label, 0) for label in labels}
+from caltest.predictions.files._text import encoding_of, marks_of, read_text
+from caltest.predictions.files._values import (
+    INPUTS,
+    normalised,
+    of_input,
+    probabilities,
+    refuse_outside,
+)
+from caltest.predictions.inputs._refusals import refuse, refuse_if, require
+from caltest.predictions.inputs._validation import validate_choice
 
 
 def read_predictions(
@@ -123,10 +46,15 @@ def read_predictions(
     subgroup: Sequence[str] | None = None,
     classes: Sequence[Any] | None = None,
     class_names: Sequence[str] | None = None,
+    event: Any = None,
+    input: str = "probabilities",  # noqa: A002
+    verbal: Mapping[str, float] | None = None,
+    drop_missing: bool = False,
+    where: str | None = None,
     normalise: bool = False,
     file_format: str | None = None,
     sep: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
     header: int | str | None = "infer",
     encoding: str | None = None,
 ) -> PredictionFile:
@@ -149,17 +77,29 @@ def read_predictions(
         ``["yes"]``. By default labels are matched to the names of the columns.
     class_names : sequence of str, optional
         Names of the labels 0, 1, ..., where labels are numbers and the columns have names.
+    event : label, optional
+        Of two labels the one whose probability the only probability column is.
+    input : {"probabilities", "logits", "percent"}
+        What the numbers of the probability columns are. Logits become probabilities by the softmax function, those of
+        one column by the logistic function; percentages, also texts such as "3.2 %", are divided by 100.
+    verbal : mapping of str to float, optional
+        The probabilities that texts stand for, such as ``{"very likely": 0.9}``.
+    drop_missing : bool
+        Leave out rows in which a value that is needed is missing. A warning says how many and of which column, and
+        whether their predictions differ from the others.
+    where : str, optional
+        Which rows to take, as an expression of pandas such as ``"split == 'test'"``.
     normalise : bool
         Divide each row of probabilities by its sum, where rounding left it up to 0.1 from 1. A warning says the
         largest change.
     file_format : str, optional
         "csv", "tsv", "json", "jsonl", "parquet", "arrow", "excel", "npz" or "npy", where the ending does not say it.
     sep, decimal : str, optional
-        Separator of values, by default a comma (a semicolon if ``decimal=","``, tabs in TSV files), and decimal mark,
-        "." or ","; for CSV and TSV files.
+        Separator of values and decimal mark, "." or ",", for CSV and TSV files. By default the separator is the only
+        mark that divides all of the first lines alike, and the decimal mark a comma where numbers are written so.
     header : {"infer", 0, None}
-        Whether the first line holds names (0) or data (None). By default it must look like names. For CSV, TSV and
-        Excel files.
+        Whether the first line holds names (0) or data (None). By default it must look like names, unless it holds
+        nothing but numbers with fractions. For CSV, TSV and Excel files.
     encoding : str, optional
         Encoding of a CSV or TSV file, by default UTF-8 or what a byte order mark says.
 
@@ -198,21 +138,85 @@ def read_predictions(
     """
     for name, value in {"prob": prob, "subgroup": subgroup, "classes": classes, "class_names": class_names}.items():
         require(not isinstance(value, str), f"`{name}` must be a sequence of names", value, right_type=False)
+    validate_choice(input, "input", INPUTS)
     others = {"folds": folds, "groups": groups, "sample_weight": sample_weight, "time": time}
-    asked = Asked(label, prob, classes, class_names, others, tuple(subgroup or ()))
+    asked = Asked(
+        label, prob, classes, class_names, event, input, verbal, drop_missing, where, others, tuple(subgroup or ())
+    )
+    marks: dict[str, Any] = {"sep": sep, "decimal": decimal, "header": header, "encoding": encoding}
     source = find_source(path, file_format)
-    _check_options(source, sep, decimal, header, encoding)
-    place: Callable[[int], str] = "in row {}".format
-    if source.file_format == "npz":
-        found = _from_arrays(source, asked)
-    else:
-        table = _table_of(source, sep, decimal, header, encoding)
-        found, place = from_table(table, asked), table.place
+    _check_options(source, **marks)
+    found, place = _decided(source, asked, marks)
     return replace(found, y_prob=normalised(source.name, found.y_prob, place)) if normalise else found
 
 
+def _decided(source: Source, asked: Asked, marks: dict[str, Any]) -> tuple[PredictionFile, Callable[[int], str]]:
+    """Return what a file holds; refuse it with all that is undecided, and the options with which it would be read."""
+    try:
+        return _read(source, asked, marks)
+    except UndecidedError as error:
+        said, options = [str(error)], dict(error.options)
+    while True:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                _read(source, *_with_options(asked, marks, options))
+            except UndecidedError as error:
+                if set(error.options) <= set(options):
+                    refuse("; and ".join([*said, _without_name(source, error)]))
+                said.append(_without_name(source, error))
+                options |= error.options
+            except ValueError as error:
+                refuse("; and ".join([*said, _without_name(source, error)]))
+            else:
+                raise UndecidedError("; and ".join(said), options) from None
+
+
+def _without_name(source: Source, error: ValueError) -> str:
+    return str(error).removeprefix(f"{source.name}: ")
+
+
+def _with_options(asked: Asked, marks: dict[str, Any], options: dict[str, Any]) -> tuple[Asked, dict[str, Any]]:
+    of_marks = {name: value for name, value in options.items() if name in marks}
+    return replace(asked, **{name: value for name, value in options.items() if name not in marks}), marks | of_marks
+
+
+def _read(source: Source, asked: Asked, marks: dict[str, Any]) -> tuple[PredictionFile, Callable[[int], str]]:
+    if source.file_format == "npz":
+        return from_arrays(source, asked), "in row {}".format
+    table = _chosen_rows(_table_of(source, **marks), asked.where)
+    if asked.label is None and asked.prob is None:
+        table = arranged(table)
+    return from_table(table, asked), table.place
+
+
+def _chosen_rows(table: Table, where: str | None) -> Table:
+    """Return the rows for which an expression holds."""
+    if where is None:
+        return table
+    refuse_if("@" in where or "__" in where, f"`where` must not hold '@' or '__', got {where!r}.")
+    try:
+        holds = table.frame.eval(where, engine="python", local_dict={}, global_dict={})
+    except Exception as error:  # what a wrong expression raises is up to pandas
+        table.refuse(
+            f"`where` must be a condition on columns, such as \"split == 'test'\", got {where!r}: {said_by(error)}; "
+            f"the columns are {shortened(list(table.frame.columns))}"
+        )
+    is_condition = getattr(getattr(holds, "dtype", None), "kind", "") == "b" and len(holds) == len(table.frame)
+    table.refuse_if(not is_condition, f"`where` must be true or false for every row, got {where!r}")
+    table.refuse_if(not holds.any(), f"no row has {where}")
+    said = f"{int(holds.sum()):,} of {len(holds):,}, where {where}"
+    return table.rows(np.flatnonzero(holds.to_numpy())).said("rows", said)
+
+
 def _table_of(
-    source: Source, sep: str | None, decimal: str, header: Any, encoding: str | None, *, dtype: type | None = None
+    source: Source,
+    sep: str | None,
+    decimal: str | None,
+    header: Any,
+    encoding: str | None,
+    *,
+    dtype: type | None = None,
 ) -> Table:
     if source.file_format in {"csv", "tsv"}:
         return read_text(source, sep, decimal, header, encoding, dtype=dtype)
@@ -220,7 +224,13 @@ def _table_of(
 
 
 def read_columns(
-    path: str | Path | BinaryIO, n_samples: int, *, as_text: bool, file_format: str | None = None, **reading: Any
+    path: str | Path | BinaryIO,
+    n_samples: int,
+    *,
+    as_text: bool,
+    rows: NDArray[np.int64] | None = None,
+    file_format: str | None = None,
+    **reading: Any,
 ) -> dict[str, NDArray[Any]]:
     """Return all columns of a file, by their names and as they stand there.
 
@@ -234,6 +244,8 @@ def read_columns(
         Number of observations.
     as_text : bool
         Whether values of text files stay texts, so that an id keeps its leading zeros.
+    rows : array of int, optional
+        The rows that were taken, as `PredictionFile.rows`.
     file_format : str, optional
         As in `read_predictions`.
     **reading
@@ -243,7 +255,15 @@ def read_columns(
     if source.file_format == "npz":
         return {name: array for name, array in read_arrays(source).items() if array.shape[:1] == (n_samples,)}
     frame = _table_of(source, **reading, dtype=str if as_text else None).frame
-    return {name: frame[name].to_numpy() for name in frame.columns}
+    return {name: frame[name].to_numpy()[slice(None) if rows is None else rows] for name in frame.columns}
+
+
+def decimal_mark(path: str | Path | BinaryIO, *, file_format: str | None = None, **reading: Any) -> tuple[str, str]:
+    """Return separator and decimal mark of a file, a comma and a point where it is no text; as in `read_columns`."""
+    source = find_source(path, file_format)
+    if source.file_format not in {"csv", "tsv"}:
+        return ",", "."
+    return marks_of(source, reading["sep"], reading["decimal"], encoding_of(source, reading["encoding"])[0])
 
 
 def read_probabilities(
@@ -252,6 +272,8 @@ def read_probabilities(
     classes: Sequence[Any],
     advice: str,
     *,
+    input: str = "probabilities",  # noqa: A002
+    verbal: Mapping[str, float] | None = None,
     normalise: bool = False,
     file_format: str | None = None,
     **reading: Any,
@@ -268,7 +290,7 @@ def read_probabilities(
         The labels that columns may be named after.
     advice : str
         What to do if there is no column of such a name.
-    normalise : bool
+    input, verbal, normalise
         As in `read_predictions`.
     file_format, **reading
         As in `read_columns`.
@@ -279,22 +301,22 @@ def read_probabilities(
         import pandas as pd
 
         arrays = read_arrays(source)
-        columns = tuple(prob) if prob else (_guess_key(source, arrays, PROB_NAMES, "prob"),)
+        columns = tuple(prob) if prob else (guess_key(source, arrays, PROB_NAMES, "prob"),)
         table = Table(source.name, pd.DataFrame())
         _refuse_unknown(source, columns, list(arrays), advice)
         source.refuse_if(len(columns) > 1, f"`prob` must name one array of an NPZ file, got {', '.join(columns)}")
         values = arrays[columns[0]]
         if values.ndim not in {1, 2} or values.dtype.kind not in "fiub" or not len(values):
             source.refuse(f"the array {columns[0]!r} of shape {values.shape} and type {values.dtype} is no probability")
-        values = values.reshape(len(values), -1)
+        values = of_input(values.reshape(len(values), -1), input)
         refuse_outside(values, table, columns)
     else:
         table = _table_of(source, **reading)
         names = list(table.frame.columns)
         label = next(iter(named_as_labels(names) if len(names) > 1 else []), "")  # it is not looked at
-        columns = tuple(prob) if prob else guess_prob(table, label, np.array(classes, dtype=object))
+        columns = tuple(prob) if prob else guess_prob(table, label, np.array(classes, dtype=object), verbal)
         _refuse_unknown(source, columns, list(table.frame.columns), advice)
-        values = probabilities(table, columns)
+        values = probabilities(table, columns, input, verbal)
     named = table.named and len(columns) == values.shape[1]
     if normalise and values.shape[1] > 1:
         values = normalised(source.name, values, table.place)
@@ -307,138 +329,15 @@ def _refuse_unknown(source: Source, prob: Sequence[str], known: list[str], advic
         source.refuse(f"there is no column {absent!r}; the columns are {shortened(known)}; {advice}")
 
 
-def _check_options(source: Source, sep: str | None, decimal: str, header: Any, encoding: str | None) -> None:
+def _check_options(source: Source, sep: str | None, decimal: str | None, header: Any, encoding: str | None) -> None:
     """Raise ValueError if an option has no meaning for the format."""
     is_text = source.file_format in {"csv", "tsv"}
     given = {
         "sep": sep is not None and not is_text,
-        "decimal": decimal != "." and not is_text,
+        "decimal": decimal not in {None, "."} and not is_text,
         "encoding": encoding is not None and not is_text,
         "header": header != "infer" and not is_text and source.file_format != "excel",
     }
     wrong = next((name for name, value in given.items() if value), None)
     if wrong is not None:
         source.refuse(f"`{wrong}` is for CSV and TSV files, and the format is {source.reading['format']}")
-
-
-_OTHERS = ("folds", "groups", "sample_weight", "time")
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What was asked for: names of columns, and the labels of the probability columns; None where it is guessed."""
-
-    label: str | None = None
-    prob: Sequence[str] | None = None
-    classes: Sequence[Any] | None = None
-    class_names: Sequence[str] | None = None
-    others: dict[str, str | None] = field(default_factory=lambda: dict.fromkeys(_OTHERS))
-    subgroup: tuple[str, ...] = ()
-
-    @property
-    def aside(self) -> list[str]:
-        """The columns that hold neither labels nor probabilities."""
-        return [*(name for name in self.others.values() if name), *self.subgroup]
-
-
-def from_table(table: Table, asked: Asked) -> PredictionFile:
-    """Return predictions and labels out of a table."""
-    frame, label, prob = table.frame, asked.label, asked.prob
-    names = list(frame.columns)
-    given = [("label", label), *(("prob", name) for name in prob or []), *asked.others.items()]
-    given += [("subgroup", name) for name in asked.subgroup]
-    missing = next(((argument, name) for argument, name in given if name and name not in names), None)
-    if missing:
-        table.refuse(f"there is no column {missing[1]!r} for `{missing[0]}`; the columns are {shortened(names)}")
-    used = [name for _, name in given if name]
-    double = next((name for name in used if used.count(name) > 1), None)
-    if double is not None:
-        table.refuse(f"the column {double!r} is named for two things; every column has one meaning")
-    rest = replace(table, frame=frame.drop(columns=asked.aside))
-    chosen = label or guess_label(rest, prob)
-    y_true = labels(table, chosen)
-    columns = tuple(prob) if prob else guess_prob(rest, chosen, y_true)
-    values = probabilities(table, columns)
-    if not prob and len(columns) > 1:
-        refuse_several_models(table, columns, values)
-    if len(columns) == 1 and values.shape[1] == 1:
-        values = values[:, 0]
-    aside = {name: frame[name].to_numpy() for name in asked.aside}
-    return _matched(table, asked, chosen, columns, y_true=y_true, y_prob=values, aside=aside)
-
-
-def _matched(
-    table: Table,
-    asked: Asked,
-    label: str,
-    columns: tuple[str, ...],
-    *,
-    y_true: NDArray[Any],
-    y_prob: NDArray[Any],
-    aside: dict[str, NDArray[Any]],
-) -> PredictionFile:
-    """Return labels and probabilities with the class of each column; warn of columns that matter and are not used."""
-    n_columns = y_prob.shape[1] if y_prob.ndim == 2 else 1
-    named = table.named and len(columns) == n_columns  # not numbers by their positions
-    match = match_classes(y_true, Columns(table.name, columns, n_columns, named), asked.classes, asked.class_names)
-    warned, noticed = notice(table, [label, *columns, *asked.subgroup], asked.others)
-    for text in warned:
-        warn_user(text)
-    dates = None if asked.others["time"] else guess_time(table, [label, *columns, *asked.aside])
-    taken: dict[str, Any] = {argument: aside[name] if name else None for argument, name in asked.others.items()}
-    return PredictionFile(
-        match.y_true,
-        y_prob,
-        match.classes,
-        label,
-        asked.label is None,
-        columns,
-        **taken,
-        subgroup={name: aside[name] for name in asked.subgroup},
-        matched_by=match.by,
-        reading={**table.reading, "probability columns": "given" if asked.prob else "guessed"},
-        noticed=tuple(noticed),
-        offered_time=None if dates is None else OfferedTime(table.frame[dates].to_numpy(), dates, "`time` and `lead`"),
-    )
-
-
-def _from_arrays(source: Source, asked: Asked) -> PredictionFile:
-    import pandas as pd
-
-    arrays, prob = read_arrays(source), asked.prob
-    free = {name: array for name, array in arrays.items() if name not in asked.aside}
-    if prob is not None and len(prob) != 1:
-        source.refuse(f"`prob` must name one array of an NPZ file, got {', '.join(prob)}")
-    unnamed = {name: array for name, array in free.items() if name not in (prob or ())}
-    key = asked.label or _guess_key(source, unnamed, LABEL_NAMES, "label")
-    rest = {name: array for name, array in free.items() if name != key}
-    prob_key = prob[0] if prob else _guess_key(source, rest, PROB_NAMES, "prob")
-    named = {"label": key, "prob": prob_key, **asked.others}
-    for argument, name in [*named.items(), *(("subgroup", name) for name in asked.subgroup)]:
-        if name and name not in arrays:
-            source.refuse(f"there is no array {name!r} for `{argument}`; the arrays are {shortened(list(arrays))}")
-    y_true, y_prob = arrays[key], arrays[prob_key]
-    got = f"got {key!r} of shape {y_true.shape} and {prob_key!r} of shape {y_prob.shape}"
-    if y_true.ndim != 1 or y_prob.ndim not in {1, 2} or len(y_true) == 0:
-        is_one_hot = y_true.ndim == 2 and y_true.shape == y_prob.shape and np.isin(y_true, (0, 1)).all()
-        source.refuse(
-            "labels must have shape (n_samples,) and probabilities (n_samples,) or (n_samples, n_classes), "
-            f"{got}{'; the labels seem to be one-hot: save their argmax(axis=1)' if is_one_hot else ''}"
-        )
-    if len(y_true) != len(y_prob):
-        source.refuse(f"labels and probabilities must have the same length, {got}")
-    rows = {name: array for name, array in arrays.items() if array.ndim == 1 and len(array) == len(y_true)}
-    table = Table(source.name, pd.DataFrame(rows), reading=source.reading)
-    y_true = labels(table, key)
-    if y_prob.dtype.kind == "f" and y_prob.size:  # other types are refused with the arguments of the tests
-        refuse_outside(y_prob, table, (prob_key,))
-    return _matched(table, asked, key, (prob_key,), y_true=y_true, y_prob=y_prob, aside=arrays)
-
-
-def _guess_key(source: Source, arrays: dict[str, NDArray[Any]], known: Sequence[str], argument: str) -> str:
-    by_name = [key for word in known for key in arrays if key.lower() == word]
-    by_shape = [key for key, array in arrays.items() if array.ndim == (1 if argument == "label" else 2)]
-    if not by_name and len(by_shape) != 1:
-        found = shortened(list(arrays)) or "(none)"
-        source.refuse(f"cannot choose among the arrays {found}; name one with `{argument}`")
-    return (by_name or by_shape)[0]

@@ -56,13 +56,30 @@ _JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:(\[\s*[\[{])|\{\s*")')
 _HEAD = 1 << 16  # bytes
 
 
+class UndecidedError(ValueError):
+    """A file that could be read once something is decided.
+
+    Attributes
+    ----------
+    options : dict
+        The options of `read_predictions` with which it is read, if they say what is meant.
+    """
+
+    def __init__(self, text: str, options: dict[str, Any]) -> None:
+        super().__init__(text)
+        self.options = options
+
+
 class Named:
     """What messages call by a name."""
 
     name: str
 
-    def refuse(self, text: str) -> NoReturn:
-        """Raise a ValueError that says what is wrong with it."""
+    def refuse(self, text: str, **options: Any) -> NoReturn:
+        """Raise a ValueError that says what is wrong with it, and which options of `read_predictions` would mend it."""
+        if options:
+            msg = f"{self.name}: {text}"
+            raise UndecidedError(msg, options) from None
         refuse(f"{self.name}: {text}")
 
     def refuse_if(self, wrong: Any, text: str) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from caltest.predictions.files._source import Named
-from caltest.predictions.inputs._refusals import refuse, require
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions.files._source import Named, UndecidedError
+from caltest.predictions.inputs._refusals import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +33,8 @@ class Table(Named):
         What to say about how the file was read.
     named : bool
         Whether the names of the columns are those of the file, rather than their positions.
+    taken : array of int or None
+        The rows of the file that were taken, where not all were.
     """
 
     name: str
@@ -36,6 +42,17 @@ class Table(Named):
     place: Callable[[int], str] = "in row {}".format
     reading: dict[str, str] = field(default_factory=dict)
     named: bool = True
+    taken: NDArray[np.int64] | None = None
+
+    def rows(self, kept: NDArray[np.int64]) -> Table:
+        """Return a table of some of the rows, whose places are those of the file."""
+        taken = kept if self.taken is None else self.taken[kept]
+        frame = self.frame.iloc[kept].reset_index(drop=True)
+        return replace(self, frame=frame, place=lambda row: self.place(int(kept[row])), taken=taken)
+
+    def said(self, what: str, text: str) -> Table:
+        """Return the same table with more to say about how it was read."""
+        return replace(self, reading={**self.reading, what: text})
 
 
 def settle_header(name: str, rows: list[list[str]], header: Any, decimal: str = ".") -> bool:
@@ -46,7 +63,8 @@ def settle_header(name: str, rows: list[list[str]], header: Any, decimal: str = 
     Raises
     ------
     ValueError
-        If ``header`` is "infer", and the first row looks like data: it would be lost.
+        If ``header`` is "infer", and the first row looks like data: it would be lost. A row of numbers with fractions
+        has no names.
     """
     if header is None:
         return False
@@ -54,13 +72,21 @@ def settle_header(name: str, rows: list[list[str]], header: Any, decimal: str = 
         return True
     require(header == "infer", '`header` must be "infer", 0 or None', header)
     first = [cell.strip() for cell in rows[0]]
+    if len(first) > 1 and all(is_number(cell, decimal) for cell in first) and _has_fraction(first):
+        return False
     reason = _looks_like_data(first, rows[1:], decimal)
     if reason:
-        refuse(
+        msg = (
             f"{name}: the first line looks like data, not like names ({shortened(first)}): {reason}; say `header=None` "
-            "if there are no names, `header=0` if these are names",
+            "if there are no names, `header=0` if these are names"
         )
+        raise UndecidedError(msg, {"header": None})
     return True
+
+
+def _has_fraction(cells: list[str]) -> bool:
+    """Return whether some numbers have digits behind their decimal mark, as no name has."""
+    return any(re.search(r"[.,]\d", cell) for cell in cells)
 
 
 def _looks_like_data(first: list[str], below: list[list[str]], decimal: str) -> str:

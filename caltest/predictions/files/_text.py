@@ -24,11 +24,19 @@ _BOMS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+_GAPS = ("NA", "N/A", "NaN", "nan", "None", "NULL", "null", ".", "-")  # of R, pandas, Python, SQL, SAS
+_GUESSED = " (guessed)"
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "blanks", "|": "|"}
 
 
 def read_text(
-    source: Source, sep: str | None, decimal: str, header: Any, encoding: str | None, *, dtype: type | None = None
+    source: Source,
+    sep: str | None,
+    decimal: str | None,
+    header: Any,
+    encoding: str | None,
+    *,
+    dtype: type | None = None,
 ) -> Table:
     """Return the table of a CSV or TSV file, with types that its values seem to have unless all have one ``dtype``.
 
@@ -40,12 +48,12 @@ def read_text(
     """
     import pandas as pd
 
-    sep = _separator(source, sep, decimal)
-    encoding, said = _encoding(source, encoding)
+    given_sep, given_decimal = sep, decimal
+    encoding, said = encoding_of(source, encoding)
+    sep, decimal = marks_of(source, sep, decimal, encoding)
     rows = _first_rows(source, sep, encoding)
-    check_separator(source.name, rows, sep, decimal)
     named = settle_header(source.name, rows, header, decimal)
-    names = _names(source, rows, named=named)
+    rows, names = _names(source, rows, named=named)
     with _decoding(source, encoding), warnings.catch_warnings(), source.open() as stream:
         warnings.simplefilter("error", pd.errors.ParserWarning)  # data would be lost
         frame = pd.read_csv(
@@ -63,7 +71,13 @@ def read_text(
             skipinitialspace=True,
         )
     source.refuse_if(not len(frame), "there are no observations: the file is empty but for its first line")
-    marks = {"separator": _SEPARATORS.get(sep, sep), "decimal mark": "point" if decimal == "." else "comma"}
+    if dtype is None:
+        frame = frame.assign(**_numbers_with_gaps(frame))
+    usual = "\t" if source.file_format == "tsv" else ";" if given_decimal == "," else ","
+    marks = {
+        "separator": _SEPARATORS.get(sep, sep) + _GUESSED * (given_sep is None and sep != usual),
+        "decimal mark": "point" if decimal == "." else "comma" + _GUESSED * (given_decimal is None),
+    }
     header_said = f"{'the first line' if named else 'none'}{' (guessed)' if header == 'infer' else ''}"
     return Table(
         source.name,
@@ -74,10 +88,19 @@ def read_text(
     )
 
 
-def _separator(source: Source, sep: str | None, decimal: str) -> str:
-    require(decimal in {".", ","}, '`decimal` must be "." or ","', decimal)
+def marks_of(source: Source, sep: str | None, decimal: str | None, encoding: str) -> tuple[str, str]:
+    """Return separator and decimal mark of a CSV or TSV file; those that are None are guessed."""
+    require(decimal in {None, ".", ","}, '`decimal` must be "." or ","', decimal)
+    sep = _given_separator(sep, decimal) or _guess_separator(source, encoding, decimal)
+    rows = _first_rows(source, sep, encoding)
+    check_separator(source.name, rows, sep, decimal or ".")
+    return sep, decimal or _guess_decimal(rows, sep)
+
+
+def _given_separator(sep: str | None, decimal: str | None) -> str | None:
+    """Return the separator that was named, in one character; with a decimal comma it is a semicolon."""
     if sep is None:
-        sep = "\t" if source.file_format == "tsv" else ";" if decimal == "," else ","
+        return ";" if decimal == "," else None
     sep = {r"\t": "\t", "tab": "\t", r"\s+": " "}.get(sep, sep)
     if len(sep) != 1 or sep.isalnum() or sep in '"\r\n\0._-+' or ord(sep) > 127:
         refuse(f'`sep` must be one character such as ";", "tab" or " " (blanks), got {sep!r}.')
@@ -85,7 +108,36 @@ def _separator(source: Source, sep: str | None, decimal: str) -> str:
     return sep
 
 
-def _encoding(source: Source, given: str | None) -> tuple[str, str]:
+def _guess_separator(source: Source, encoding: str, decimal: str | None) -> str:
+    """Return the only mark that divides all of the first lines into the same number of values, two or more.
+
+    The usual one is taken where there is none, so that what does not fit is refused by its line.
+    """
+    usual = "\t" if source.file_format == "tsv" else ","
+    with _decoding(source, encoding), _text(source, encoding) as stream:
+        text = "".join(itertools.islice(stream, _SHOWN_ROWS))
+    fitting = [sep for sep in _SEPARATORS if sep not in {" ", decimal} and _divides(text, sep)]
+    if not fitting and _divides(text, " "):
+        return " "
+    return fitting[0] if len(fitting) == 1 else usual
+
+
+def _divides(text: str, sep: str) -> bool:
+    """Return whether a mark divides all lines alike; the header may lack the name of the first column, as R's does."""
+    rows = _divided(_rows(io.StringIO(text, newline=""), sep), sep)
+    rows = rows[:-1] if len(rows) > 2 else rows  # a quoted text may go on after the lines that are looked at
+    below = {len(row) for row in rows[1:]} or {len(row) for row in rows}
+    return len(below) == 1 and min(below) > 1 and len(rows[0]) in {min(below), min(below) - 1} - {1}
+
+
+def _guess_decimal(rows: list[list[str]], sep: str) -> str:
+    """Return a comma where some numbers of the first rows have one and begin with 0, and none has a point."""
+    cells = [cell.strip() for row in rows for cell in row]
+    comma = sep != "," and any(re.fullmatch(r"-?0?,\d+", cell) for cell in cells)
+    return "," if comma and not any(re.fullmatch(r"-?\d*\.\d+", cell) for cell in cells) else "."
+
+
+def encoding_of(source: Source, given: str | None) -> tuple[str, str]:
     """Return the encoding, and what to say about it."""
     if given is not None:
         try:
@@ -118,10 +170,15 @@ def _rows(stream: TextIO, sep: str) -> Any:
 
 def _first_rows(source: Source, sep: str, encoding: str) -> list[list[str]]:
     with _decoding(source, encoding), _text(source, encoding) as stream:
-        filled = (row for row in _rows(stream, sep) if any(row))
-        rows = list(itertools.islice(filled, _SHOWN_ROWS))
+        rows = _divided(itertools.islice(_rows(stream, sep), 4 * _SHOWN_ROWS), sep)[:_SHOWN_ROWS]
     source.refuse_if(not rows, "cannot be read: there is nothing but blanks in it")
-    return [[cell for cell in row if cell] for row in rows] if sep == " " else rows
+    return rows
+
+
+def _divided(rows: Any, sep: str) -> list[list[str]]:
+    """Return rows that are not empty; blanks that follow each other are one separator."""
+    filled = [row for row in rows if any(row)]
+    return [[cell for cell in row if cell] for row in filled] if sep == " " else filled
 
 
 @contextmanager
@@ -130,9 +187,10 @@ def _decoding(source: Source, encoding: str) -> Iterator[None]:
     try:
         yield
     except UnicodeError as error:
-        latin = 'it may be Latin-1: `encoding="latin-1"`'
-        remedy = latin if encoding == "utf-8" else "name its encoding with `encoding`"
-        source.refuse(f"the text is not {encoding.upper()} ({said_by(error)}); {remedy}")
+        said = f"the text is not {encoding.upper()} ({said_by(error)})"
+        if encoding == "utf-8":
+            source.refuse(f'{said}; it may be Latin-1: `encoding="latin-1"`', encoding="latin-1")
+        source.refuse(f"{said}; name its encoding with `encoding`")
     except Exception as error:  # what a broken file raises is up to libraries
         text = said_by(error).removeprefix("Error tokenizing data. C error: ")
         found = re.fullmatch(r"Expected (\d+) fields in line (\d+), saw (\d+)", text)
@@ -161,20 +219,44 @@ def check_separator(name: str, rows: list[list[str]], sep: str, decimal: str) ->
     refuse(f"{name}: there seems to be another separator than {_SEPARATORS.get(sep, sep)!r}: try {hint}")
 
 
-def _names(source: Source, rows: list[list[str]], *, named: bool) -> list[str]:
+def _names(source: Source, rows: list[list[str]], *, named: bool) -> tuple[list[list[str]], list[str]]:
+    """Return the rows, with a header as long as they are, and the name of each column."""
     n_names, n_values = len(rows[0]), max(map(len, rows[1:]), default=0)
     if not named:
         if n_values > n_names:
             line = next(k for k, row in enumerate(rows, 1) if len(row) > n_names)
             source.refuse(f"line {line} has {len(rows[line - 1])} values, the first line {n_names}")
-        return [str(k) for k in range(n_names)]
+        return rows, [str(k) for k in range(n_names)]
     too_long = [row for row in rows[1:] if len(row) > n_names and any(cell.strip() for cell in row[n_names:])]
     if too_long and len(too_long) == len(rows) - 1:
-        source.refuse(
-            f"the header has {n_names} names, the lines below have {len(too_long[0])} values; "
-            "give every column a name (R writes none for row names: use row.names = FALSE)"
-        )
-    return differing_names(source.name, rows[0])
+        if {len(row) for row in too_long} == {n_names + 1} and [row[0] for row in too_long] == _counted(too_long):
+            rows = [["", *rows[0]], *rows[1:]]  # R writes no name for the column of row names
+        else:
+            source.refuse(
+                f"the header has {n_names} names, the lines below have {len(too_long[0])} values; give every column a "
+                "name"
+            )
+    return rows, differing_names(source.name, rows[0])
+
+
+def _counted(rows: list[list[str]]) -> list[str]:
+    """Return the numbers of rows, from 1, as R writes them."""
+    return [str(number) for number, _ in enumerate(rows, 1)]
+
+
+def _numbers_with_gaps(frame: Any) -> dict[str, Any]:
+    """Return columns in which all texts are numbers or words for a missing one, as numbers; NA may be a label too."""
+    import pandas as pd
+
+    found = {}
+    for name in frame.columns:
+        column = frame[name]
+        if column.dtype.kind == "O" and column.isin(_GAPS).any():
+            cells = column.mask(column.isin(_GAPS))
+            numbers = pd.to_numeric(cells, errors="coerce")
+            if numbers.notna().any() and (numbers.isna() == cells.isna()).all():
+                found[name] = numbers
+    return found
 
 
 def _without_empty(frame: Any, names: list[str], rows: list[list[str]]) -> Any:

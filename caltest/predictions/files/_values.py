@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +11,27 @@ from numpy.typing import NDArray
 from caltest.predictions.files._table import Table, is_number, shortened
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import divided_by_sums
+from caltest.results._decision import rejects
 from caltest.results._note import warn_user
 
 MOST_NORMALISED = 0.1
 """Sums that miss 1 by more than this are no rounding."""
 
+_MOST_WORDS = 20
+_MANY = 0.2  # of the numbers, outside [0, 1]: they are all of another kind
 _OUTSIDE = 1e-6  # numbers that miss [0, 1] by less are left to the validation, which has a tolerance
 
 
-def probabilities(table: Table, columns: tuple[str, ...]) -> NDArray[Any]:
+INPUTS = ("probabilities", "logits", "percent")
+"""What numbers of predictions may be."""
+
+
+def probabilities(
+    table: Table, columns: tuple[str, ...], kind: str = "probabilities", words: Mapping[str, float] | None = None
+) -> NDArray[Any]:
     """Return the probabilities of columns, ``(n_samples, n_columns)``; one column of vectors gives their elements.
+
+    ``kind`` is one of `INPUTS`, and ``words`` are the probabilities that texts stand for.
 
     Raises
     ------
@@ -30,9 +41,21 @@ def probabilities(table: Table, columns: tuple[str, ...]) -> NDArray[Any]:
     if len(columns) == 1 and holds_vectors(table, columns[0]):
         prob = _vectors(table, columns[0])
     else:
-        prob = np.column_stack([_numbers(table, name) for name in columns])
+        prob = np.column_stack([_numbers(table, name, kind, words) for name in columns])
+    prob = of_input(prob, kind)
     refuse_outside(prob, table, columns)
     return prob
+
+
+def of_input(values: NDArray[Any], kind: str) -> NDArray[Any]:
+    """Return percentages or logits ``(n_samples, n_columns)`` as probabilities; one column of logits is the event's."""
+    if kind == "percent":
+        return values / 100
+    if kind == "logits":
+        from scipy.special import expit, softmax
+
+        return expit(values) if values.shape[1] == 1 else softmax(values, axis=1)
+    return values
 
 
 def refuse_outside(prob: NDArray[Any], table: Table, columns: tuple[str, ...]) -> None:
@@ -46,37 +69,51 @@ def refuse_outside(prob: NDArray[Any], table: Table, columns: tuple[str, ...]) -
     name = columns[0] if is_one else columns[element[0]] if len(columns) > 1 else f"{columns[0]}[{element[0]}]"
     if np.isnan(value):
         table.refuse(f"the value {table.place(row)}, column {name!r}, is missing; {_REMEDY}")
-    table.refuse(f"{value:.12g} {table.place(row)}, column {name!r}, is no probability{_hint(prob)}")
+    hint, cure = _hint(prob)
+    number = int(wrong.sum()) - 1
+    others = f" (and {number:,} other{'s' * (number > 1)})" if number else ""
+    table.refuse(f"{value:.12g} {table.place(row)}, column {name!r}{others}, is no probability{hint}", **cure)
 
 
 _REMEDY = "correct it, remove the row, or name other columns with `prob`"
 
 
-def _hint(prob: NDArray[Any]) -> str:
+def _hint(prob: NDArray[Any]) -> tuple[str, dict[str, str]]:
+    """Return what numbers that are no probabilities may be, and the option that says so."""
     finite = prob[np.isfinite(prob)]
+    outside = float(np.mean((finite < 0) | (finite > 1))) if finite.size else 0.0
     if finite.size and finite.min() >= 0 and 1 < finite.max() <= 100 * (1 + 1e-9) and np.median(finite) > 1:
-        return " between 0 and 1; if these are percentages, divide them by 100"
+        return ' between 0 and 1; if these are percentages, say `input="percent"`', {"input": "percent"}
     if finite.size and (finite.min() < 0 or finite.max() > 1):
         return (
-            " between 0 and 1; if these are logits, apply softmax first; if the column is something else, name the "
+            ' between 0 and 1; if these are logits, say `input="logits"`; if the column is something else, name the '
             "columns with `prob`"
-        )
-    return f"; {_REMEDY}"
+        ), ({"input": "logits"} if finite.min() < 0 and outside > _MANY else {})
+    return f"; {_REMEDY}", {}
 
 
-def _numbers(table: Table, name: str) -> NDArray[Any]:
+def _numbers(table: Table, name: str, kind: str, words: Mapping[str, float] | None) -> NDArray[Any]:
     column = table.frame[name]
-    kind = column.dtype.kind
-    if kind == "f" and isinstance(column.dtype, np.dtype):
+    if words is not None and column.dtype.kind == "O":
+        column = column.map(lambda cell: words.get(cell.strip(), cell) if isinstance(cell, str) else cell)
+    of_type = column.dtype.kind
+    if of_type == "f" and isinstance(column.dtype, np.dtype):
         return column.to_numpy()
-    if kind in "iub" and isinstance(column.dtype, np.dtype):
+    if of_type in "iub" and isinstance(column.dtype, np.dtype):
         return column.to_numpy().astype(np.float64)
-    if kind in "Mm":
+    if of_type in "Mm":
         table.refuse(f"column {name!r} holds dates or times, not probabilities; {_REMEDY}")
     cells = column.astype(object).where(column.notna(), np.nan).tolist()
+    signed = all(isinstance(cell, str) and is_number(cell.strip()[:-1]) and cell.strip()[-1] == "%" for cell in cells)
+    if kind == "percent" or signed:
+        cells = [cell.strip().removesuffix("%").strip() if isinstance(cell, str) else cell for cell in cells]
+        cells = [float(cell) if isinstance(cell, str) and is_number(cell) else cell for cell in cells]
+    if signed and kind == "probabilities":
+        table.reading["values"] = "percentages (guessed)"
+        return np.array(cells) / 100
     for row, cell in enumerate(cells):
         if isinstance(cell, str) or not _is_real(cell):
-            raise _no_number(table, name, row, cells)
+            _refuse_no_number(table, name, row, cells)
     return np.array([float(cell) for cell in cells])
 
 
@@ -88,21 +125,24 @@ def _is_real(cell: Any) -> bool:
     return not isinstance(cell, bytes)
 
 
-def _no_number(table: Table, name: str, row: int, cells: list[Any]) -> ValueError:
+def _refuse_no_number(table: Table, name: str, row: int, cells: list[Any]) -> NoReturn:
     """Name the first value that is no number; of texts the first one that does not even look like one."""
     where = next((i for i, c in enumerate(cells) if isinstance(c, str) and not is_number(c)), row)
     cell = cells[where]
     what = repr(cell)[:60]
-    hint = _REMEDY
+    hint, cure = _REMEDY, {}
+    texts = sorted({text.strip() for text in cells if isinstance(text, str)})
     if isinstance(cell, dict | list | tuple | np.ndarray):
         what, hint = "a list or a record", "vectors of probabilities must be the only probability column"
     elif isinstance(cell, str) and cell.strip().endswith("%"):
-        hint = "remove the percent signs and divide by 100"
+        hint, cure = 'if these are percentages, say `input="percent"`', {"input": "percent"}
     elif isinstance(cell, str) and "," in cell and is_number(cell):
-        hint = 'if the decimal mark is a comma, say `decimal=","`'
+        hint, cure = 'if the decimal mark is a comma, say `decimal=","`', {"decimal": ","}
     elif isinstance(cell, str) and is_number(cell):
         hint = "the numbers are stored as texts: convert them"
-    return ValueError(f"{table.name}: {what} {table.place(where)}, column {name!r}, is not a number; {hint}")
+    elif len(texts) <= _MOST_WORDS and not any(map(is_number, texts)):
+        hint = f"if words stand for probabilities ({shortened(texts)}), give them with `verbal`"
+    table.refuse(f"{what} {table.place(where)}, column {name!r}, is not a number; {hint}", **cure)
 
 
 def holds_vectors(table: Table, name: str) -> bool:
@@ -127,6 +167,58 @@ def _vectors(table: Table, name: str) -> NDArray[Any]:
     return np.array([np.asarray(cell, dtype=np.float64) for cell in cells])
 
 
+def refuse_missing(table: Table, names: Sequence[str]) -> None:
+    """Raise ValueError if values of some columns are missing, with their number and first places by column."""
+    gaps = {name: np.flatnonzero(table.frame[name].isna().to_numpy()) for name in names}
+    found = {name: rows for name, rows in gaps.items() if rows.size}
+    if found:
+        shown = [f"{rows.size:,} of the column {name!r} ({_places(table, rows)})" for name, rows in found.items()]
+        words = "say `drop_missing=True` to leave out their rows"
+        table.refuse(f"values are missing: {', '.join(shown)}; {words}", drop_missing=True)
+
+
+def without_missing(table: Table, needed: Sequence[str], prob: Sequence[str]) -> Table:
+    """Return the rows in which no value of some columns is missing, and warn of the others.
+
+    If the predictions of rows without a label differ from the others, by a two-sided Mann-Whitney test of the largest
+    probability (of one column: of the number in it), the warning says so: then the rows that are left are no sample.
+    """
+    gaps = {name: table.frame[name].isna().to_numpy() for name in needed}
+    missing = np.any([*gaps.values()], axis=0)
+    if not missing.any():
+        return table
+    table.refuse_if(missing.all(), "a value is missing in every row, so that nothing is left")
+    shown = ", ".join(f"{rows.sum():,} without {name!r}" for name, rows in gaps.items() if rows.any())
+    text = f"{table.name}: {missing.sum():,} of {len(missing):,} rows are left out: {shown}."
+    warn_user(text + _selection(table, gaps[needed[0]], prob))
+    return table.rows(np.flatnonzero(~missing))
+
+
+def _selection(table: Table, no_label: NDArray[np.bool_], prob: Sequence[str]) -> str:
+    """Return a sentence if predictions without a label differ from the others at a level of 1 %."""
+    columns = [table.frame[name] for name in prob]
+    if not no_label.any() or not all(column.dtype.kind == "f" for column in columns):
+        return ""
+    from scipy.stats import mannwhitneyu
+
+    largest = np.max([column.to_numpy(float) for column in columns], axis=0)
+    parts = [part[np.isfinite(part)] for part in (largest[no_label], largest[~no_label])]
+    if not all(part.size for part in parts) or rejects(float(mannwhitneyu(*parts).pvalue), 0.01) is False:
+        return ""
+    means = [f"{part.mean():.3g}" for part in parts]
+    return (
+        f" Their predictions differ from the others (mean {means[0]}, of the others {means[1]}): labels are not "
+        "missing at random, and the answer is about the rows that have one."
+    )
+
+
+def _places(table: Table, rows: NDArray[Any]) -> str:
+    """Return the first three places of some rows."""
+    shown = [table.place(int(row)).removeprefix("in ") for row in rows[:3]]
+    counted = ["counted from 0"] if shown[0].startswith("row ") else []
+    return ", ".join([*shown, *(["..."] if len(rows) > 3 else []), *counted])
+
+
 def labels(table: Table, name: str) -> NDArray[Any]:
     """Return labels: integers where all are whole numbers, otherwise as they are.
 
@@ -138,7 +230,7 @@ def labels(table: Table, name: str) -> NDArray[Any]:
     column = table.frame[name]
     gaps = np.flatnonzero(column.isna().to_numpy())
     if gaps.size:
-        table.refuse(f"the label {table.place(int(gaps[0]))}, column {name!r}, is missing; remove the row")
+        table.refuse(f"the label is missing in the column {name!r} ({_places(table, gaps)})")
     if column.dtype.kind in "Mm":
         table.refuse(f"column {name!r} holds dates or times, not labels; name the label column with `label`")
     values = column.to_numpy()

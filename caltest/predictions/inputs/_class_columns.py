@@ -14,6 +14,14 @@ from caltest.predictions.inputs._refusals import refuse
 
 PREFIXES = ("p_", "prob_", "probs_", "proba_", "probability_", "y_prob_")
 """What may stand before the label in the name of a column of probabilities; none is the beginning of another."""
+_BEFORE = re.compile(r"\.pred_(?!class$)(.+)|(?:p|pr|prob|probability)\((.+)\)", re.IGNORECASE)
+_BEHIND = re.compile(r"(.+?)[ _](?:prob|proba|probability)", re.IGNORECASE)
+"""Other names of a label: `.pred_yes` of R, P(yes), yes_probability."""
+_EVENTS: dict[str, tuple[str, ...]] = {
+    **{"yes": ("no",), "y": ("n",), "true": ("false",), "t": ("f",), "positive": ("negative",), "pos": ("neg",)},
+    **{"event": ("no_event", "nonevent", "non_event", "none"), "case": ("control",), "1": ("0",)},
+}
+"""Words of an event, and those of its opposite."""
 
 _NEGATIVE = {"no", "false", "negative", "neg", "nonevent", "non_event", "0", "n", "absent", "healthy", "control"}
 _POSITIVE = {"yes", "true", "positive", "pos", "event", "1", "y", "present"}
@@ -55,7 +63,33 @@ def normal(name: str) -> str:
 
 def without_prefix(name: str) -> str:
     """Return a name without a prefix such as "prob_"."""
-    return next((name[len(prefix) :] for prefix in PREFIXES if normal(name).startswith(prefix)), name)
+    bare = next((name[len(prefix) :] for prefix in PREFIXES if normal(name).startswith(prefix)), name)
+    found = (_BEFORE.fullmatch(name.strip()) or _BEHIND.fullmatch(name.strip())) if bare == name else None
+    return next(part for part in found.groups() if part) if found else bare
+
+
+def has_prefix(name: str) -> bool:
+    """Return whether a name begins as that of a column of probabilities: p_yes, .pred_yes, P(yes)."""
+    return normal(name).startswith(PREFIXES) or bool(_BEFORE.fullmatch(name.strip()))
+
+
+def event_in_words(labels: Sequence[Any]) -> Any:
+    """Return which one of two labels is the event, if their words say it: yes of yes and no; otherwise None.
+
+    Examples
+    --------
+    >>> event_in_words(["No", "Yes"]), event_in_words(["benign", "malignant"])
+    ('Yes', None)
+    """
+    words = {normal(str(label)): label for label in labels}
+    if len(labels) != 2 or len(words) != 2:
+        return None
+    return next((words[e] for e, others in _EVENTS.items() if e in words and any(o in words for o in others)), None)
+
+
+def names_the_opposite(name: str) -> bool:
+    """Return whether the name of a column says that it is the probability of what is not the event."""
+    return bool({normal(without_prefix(name)), normal(name)} & _NEGATIVE)
 
 
 def are_positions(names: Sequence[Any]) -> bool:

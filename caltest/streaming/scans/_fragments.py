@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from caltest.predictions._lens import Lens
-from caltest.predictions.files._read import Asked, PredictionFile, from_table
+from caltest.predictions.files._prediction_file import Asked, PredictionFile, from_table
 from caltest.predictions.files._table import Table
 from caltest.predictions.files._text import check_separator
 from caltest.predictions.inputs._refusals import refuse

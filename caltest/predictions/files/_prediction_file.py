@@ -1,0 +1,279 @@
+"""Labels and probabilities out of the tables and arrays of a file, with what was guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions.files._columns import (
+    LABEL_NAMES,
+    PROB_NAMES,
+    Columns,
+    guess_label,
+    guess_prob,
+    guess_time,
+    match_classes,
+    notice,
+)
+from caltest.predictions.files._formats import read_arrays
+from caltest.predictions.files._source import Source
+from caltest.predictions.files._table import Table, shortened
+from caltest.predictions.files._values import (
+    labels,
+    of_input,
+    probabilities,
+    refuse_missing,
+    refuse_outside,
+    refuse_several_models,
+    without_missing,
+)
+from caltest.predictions.inputs._refusals import refuse_if
+from caltest.predictions.inputs._times import OfferedTime
+from caltest.results._note import warn_user
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionFile:
+    """Labels and probabilities of a file, as the public functions take them; returned by `read_predictions`.
+
+    Parameters
+    ----------
+    y_true : array of shape (n_samples,)
+        Labels.
+    y_prob : array of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities.
+    classes : list or None
+        The label of each column, where the labels are not class indices.
+    label : str
+        Name of the label column.
+    label_guessed : bool
+        Whether that name was guessed.
+    prob : tuple of str
+        Names of the probability columns.
+    folds, groups, sample_weight, time : array of shape (n_samples,) or None
+        Cross-validation folds, groups and weights of the observations, and when predictions were made, from the columns
+        that were named for them.
+    subgroup : dict of str to array of shape (n_samples,)
+        The columns that were named for subgroups, by their names.
+    matched_by : str
+        How labels and columns were matched, such as "names of the columns".
+    reading : mapping of str to str
+        How the file was read, such as its format, separator and encoding; what was guessed says so.
+    noticed : tuple of str
+        Sentences about columns that were not used.
+    rows : array of int or None
+        The rows of the file that were taken, where not all were.
+    offered_time : OfferedTime or None
+        A column of dates in order that was not named, from which tests make a caution where it matters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y_true, y_prob = np.array([0, 1, 1]), np.array([0.25, 0.5, 0.75])
+    >>> file = PredictionFile(y_true, y_prob, classes=None, label="y", label_guessed=True, prob=("p",))
+    >>> file.label, file.prob, file.columns
+    ('y', ('p',), {1: 'p'})
+    """
+
+    y_true: NDArray[Any]
+    y_prob: NDArray[Any]
+    classes: list[Any] | None
+    label: str
+    label_guessed: bool
+    prob: tuple[str, ...]
+    folds: NDArray[Any] | None = None
+    groups: NDArray[Any] | None = None
+    sample_weight: NDArray[Any] | None = None
+    time: NDArray[Any] | None = None
+    subgroup: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    matched_by: str = ""
+    reading: Mapping[str, str] = field(default_factory=dict)
+    noticed: tuple[str, ...] = ()
+    rows: NDArray[np.int64] | None = None
+    offered_time: OfferedTime | None = None
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; one column of probabilities is that of the event."""
+        return self.y_prob.shape[1] if self.y_prob.ndim == 2 else 2
+
+    @property
+    def columns(self) -> dict[Any, str]:
+        """The column of each label; of two classes with one column only the event has one."""
+        labels = list(range(self.n_classes)) if self.classes is None else self.classes
+        if self.y_prob.ndim == 1:
+            return {labels[-1]: self.prob[0]}
+        if len(self.prob) == len(labels):
+            return dict(zip(labels, self.prob, strict=True))
+        return {label: f"{self.prob[0]}[{k}]" for k, label in enumerate(labels)}  # vectors, or one array
+
+    @property
+    def counts(self) -> dict[Any, int]:
+        """How many observations have each label, in the order of the columns; 0 for labels that never occur."""
+        found = dict(zip(*(values.tolist() for values in np.unique(self.y_true, return_counts=True)), strict=True))
+        labels = list(range(self.n_classes)) if self.classes is None else self.classes
+        return {label: found.get(label, 0) for label in labels}
+
+
+_OTHERS = ("folds", "groups", "sample_weight", "time")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for, as the options of `read_predictions`; None where it is guessed."""
+
+    label: str | None = None
+    prob: Sequence[str] | None = None
+    classes: Sequence[Any] | None = None
+    class_names: Sequence[str] | None = None
+    event: Any = None
+    input: str = "probabilities"
+    verbal: Mapping[str, float] | None = None
+    drop_missing: bool = False
+    where: str | None = None
+    others: dict[str, str | None] = field(default_factory=lambda: dict.fromkeys(_OTHERS))
+    subgroup: tuple[str, ...] = ()
+
+    @property
+    def aside(self) -> list[str]:
+        """The columns that hold neither labels nor probabilities."""
+        return [*(name for name in self.others.values() if name), *self.subgroup]
+
+
+def from_table(table: Table, asked: Asked) -> PredictionFile:
+    """Return predictions and labels out of a table."""
+    frame, label, prob = table.frame, asked.label, asked.prob
+    names = list(frame.columns)
+    given = [("label", label), *(("prob", name) for name in prob or []), *asked.others.items()]
+    given += [("subgroup", name) for name in asked.subgroup]
+    missing = next(((argument, name) for argument, name in given if name and name not in names), None)
+    if missing:
+        table.refuse(f"there is no column {missing[1]!r} for `{missing[0]}`; the columns are {shortened(names)}")
+    used = [name for _, name in given if name]
+    double = next((name for name in used if used.count(name) > 1), None)
+    if double is not None:
+        table.refuse(f"the column {double!r} is named for two things; every column has one meaning")
+    rest = replace(table, frame=frame.drop(columns=asked.aside))
+    chosen = label or guess_label(rest, prob)
+    seen = labels(rest.rows(np.flatnonzero(frame[chosen].notna().to_numpy())), chosen)
+    columns = tuple(prob) if prob else guess_prob(rest, chosen, seen, asked.verbal)
+    needed = [chosen, *columns, *asked.aside]
+    if asked.drop_missing:
+        table = without_missing(table, needed, columns)
+        frame = table.frame
+    refuse_missing(table, [chosen, *columns])
+    y_true = labels(table, chosen)
+    values = probabilities(table, columns, asked.input, asked.verbal)
+    if not prob and len(columns) > 1:
+        refuse_several_models(table, columns, values)
+    if len(columns) == 1 and values.shape[1] == 1:
+        values = values[:, 0]
+    aside = {name: frame[name].to_numpy() for name in asked.aside}
+    return _matched(table, asked, chosen, columns, y_true=y_true, y_prob=values, aside=aside)
+
+
+def _matched(
+    table: Table,
+    asked: Asked,
+    label: str,
+    columns: tuple[str, ...],
+    *,
+    y_true: NDArray[Any],
+    y_prob: NDArray[Any],
+    aside: dict[str, NDArray[Any]],
+) -> PredictionFile:
+    """Return labels and probabilities with the class of each column; warn of columns that matter and are not used."""
+    n_columns = y_prob.shape[1] if y_prob.ndim == 2 else 1
+    named = table.named and len(columns) == n_columns  # not numbers by their positions
+    place = Columns(table.name, columns, n_columns, named)
+    classes = asked.classes
+    if asked.event is not None:
+        classes = _of_event(place, classes, asked.event)
+    match = match_classes(y_true, y_prob, place, classes, asked.class_names)
+    warned, noticed = notice(table, [label, *columns, *asked.subgroup], asked.others)
+    for text in warned:
+        warn_user(text)
+    dates = None if asked.others["time"] else guess_time(table, [label, *columns, *asked.aside])
+    taken: dict[str, Any] = {argument: aside[name] if name else None for argument, name in asked.others.items()}
+    return PredictionFile(
+        match.y_true,
+        y_prob,
+        match.classes,
+        label,
+        asked.label is None,
+        columns,
+        **taken,
+        subgroup={name: aside[name] for name in asked.subgroup},
+        matched_by=match.by,
+        reading={**table.reading, "probability columns": "given" if asked.prob else "guessed"},
+        noticed=tuple(noticed),
+        rows=table.taken,
+        offered_time=None if dates is None else OfferedTime(table.frame[dates].to_numpy(), dates, "`time` and `lead`"),
+    )
+
+
+def _of_event(columns: Columns, classes: Sequence[Any] | None, event: Any) -> Sequence[Any]:
+    """Return the label of a column that is the probability of the event."""
+    refuse_if(classes is not None, "`event` and `classes` say the same thing in two ways; leave out one of them.")
+    columns.refuse_if(
+        columns.n_columns > 1,
+        f"`event` is for one probability column, and there are {columns.n_columns}: {columns.shown}; name the label of "
+        "each with `classes`, or one column with `prob`",
+    )
+    return [event]
+
+
+def from_arrays(source: Source, asked: Asked) -> PredictionFile:
+    import pandas as pd
+
+    arrays, prob = read_arrays(source), asked.prob
+    free = {name: array for name, array in arrays.items() if name not in asked.aside}
+    if prob is not None and len(prob) != 1:
+        source.refuse(f"`prob` must name one array of an NPZ file, got {', '.join(prob)}")
+    unnamed = {name: array for name, array in free.items() if name not in (prob or ())}
+    key = asked.label or guess_key(source, unnamed, LABEL_NAMES, "label")
+    rest = {name: array for name, array in free.items() if name != key}
+    prob_key = prob[0] if prob else guess_key(source, rest, PROB_NAMES, "prob")
+    named = {"label": key, "prob": prob_key, **asked.others}
+    for argument, name in [*named.items(), *(("subgroup", name) for name in asked.subgroup)]:
+        if name and name not in arrays:
+            source.refuse(f"there is no array {name!r} for `{argument}`; the arrays are {shortened(list(arrays))}")
+    y_true, y_prob = arrays[key], arrays[prob_key]
+    if asked.input != "probabilities" and y_prob.ndim in {1, 2} and y_prob.dtype.kind in "fiu":
+        y_prob = of_input(y_prob.reshape(len(y_prob), -1).astype(np.float64), asked.input).reshape(y_prob.shape)
+    if _are_one_hot(y_true, y_prob):
+        y_true = y_true.argmax(axis=1)
+        source.reading["layout"] = f"one-hot labels in the array {key} (guessed)"
+    got = f"got {key!r} of shape {y_true.shape} and {prob_key!r} of shape {y_prob.shape}"
+    if y_true.ndim != 1 or y_prob.ndim not in {1, 2} or len(y_true) == 0:
+        source.refuse(
+            f"labels must have shape (n_samples,) and probabilities (n_samples,) or (n_samples, n_classes), {got}"
+        )
+    if len(y_true) != len(y_prob):
+        source.refuse(f"labels and probabilities must have the same length, {got}")
+    arrays |= {key: y_true}
+    rows = {name: array for name, array in arrays.items() if array.ndim == 1 and len(array) == len(y_true)}
+    table = Table(source.name, pd.DataFrame(rows), reading=source.reading)
+    y_true = labels(table, key)
+    if y_prob.dtype.kind == "f" and y_prob.size:  # other types are refused with the arguments of the tests
+        refuse_outside(y_prob, table, (prob_key,))
+    return _matched(table, asked, key, (prob_key,), y_true=y_true, y_prob=y_prob, aside=arrays)
+
+
+def _are_one_hot(y_true: NDArray[Any], y_prob: NDArray[Any]) -> bool:
+    """Return whether labels are an array of 0 and 1 like that of the probabilities, with one 1 in each row."""
+    same = y_true.ndim == 2 and y_true.shape == y_prob.shape and y_true.shape[1] > 1
+    return same and bool(np.isin(y_true, (0, 1)).all() and (y_true.sum(axis=1) == 1).all())
+
+
+def guess_key(source: Source, arrays: dict[str, NDArray[Any]], known: Sequence[str], argument: str) -> str:
+    by_name = [key for word in known for key in arrays if key.lower() == word]
+    by_shape = [key for key, array in arrays.items() if array.ndim == (1 if argument == "label" else 2)]
+    if not by_name and len(by_shape) != 1:
+        found = shortened(list(arrays)) or "(none)"
+        source.refuse(f"cannot choose among the arrays {found}; name one with `{argument}`")
+    return (by_name or by_shape)[0]
