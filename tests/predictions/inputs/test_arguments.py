@@ -263,7 +263,7 @@ REFUSED = {
     ),
     "words of two words": (
         np.where(HAPPENED, "not ill", "ill"),
-        pd.DataFrame({"P(not ill)": EVENT, "P(ill)": 1 - EVENT}),
+        pd.DataFrame({"chance not ill": EVENT, "chance ill": 1 - EVENT}),
         {"classes": ["ill", "not ill"]},
         "contradict `classes`",
     ),
