@@ -228,8 +228,7 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     add_option(group, "--classes", f"{CLASSES} {words}")
     words = "names of the labels 0, 1, ..., if labels are numbers and columns have names"
     group.add_argument("--class-names", metavar="NAMES", type=parse_names, help=words)
-    words = "of two labels the one whose probability the only probability column is"
-    group.add_argument("--event", metavar="LABEL", help=words)
+    add_event(group)
     add_values(group)
     words = "leave out rows with missing values, and say how many of which column"
     group.add_argument("--drop-missing", action="store_true", help=words)
@@ -241,6 +240,12 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("dependent or weighted observations").add_argument
     add("--groups", metavar="COLUMN", help="group of each observation, such as its patient, if groups may be dependent")
     add("--weights", dest="sample_weight", metavar="COLUMN", help="weight of each observation")
+
+
+def add_event(group: Any) -> None:
+    """Add the option that says which label the event is."""
+    words = "of two labels the one whose probability the only probability column is"
+    group.add_argument("--event", metavar="LABEL", help=words)
 
 
 def add_values(group: Any) -> None:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from caltest.cli._messages import show, wrapped
 from caltest.cli._options import (
     FILES,
+    OF_VALUES,
     add_command,
     add_draws,
     add_option,
     add_reading,
+    add_values,
     chosen,
     parse_level,
     parse_number,
@@ -74,6 +76,7 @@ def add_to(commands: Any) -> None:
     share = parse_number(float, lambda value: 0 <= value <= 1, "a number from 0 to 1")
     words = "intraclass correlation of the labels of a group (default: %(default)g, the best case)"
     plan.add_argument("--icc", type=share, default=0.0, metavar="X", help=words)
+    add_values(plan)
     add_reading(plan)
     add_draws(plan, "the simulated labels")
 
@@ -111,7 +114,8 @@ def _read(options: argparse.Namespace) -> tuple[list[str], NDArray[Any], NDArray
 
     given, how = reread(options.file), reading_of(options)
     advice = "name the probability columns with --prob"
-    columns, prob = read_probabilities(given, options.prob, (), advice, normalise=options.normalise, **how)
+    values = chosen(options, *OF_VALUES, "normalise")
+    columns, prob = read_probabilities(given, options.prob, (), advice, **values, **how)
     groups = None
     if options.groups is not None:
         others = read_columns(given, len(prob), as_text=True, **how)

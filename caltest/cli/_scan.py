@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from caltest.cli._messages import code_of, refuse_if, say, say_written, show
+from caltest.cli._messages import WORDS, code_of, refuse_if, say, say_written, show
 from caltest.cli._options import (
     LENS,
     add_command,
@@ -73,7 +73,9 @@ def add_to(commands: Any) -> None:
     add_option(scan, "--workers", "threads, one file or some row groups each (default: all)")
     words = "a Dask cluster whose workers read, such as tcp://HOST:8786"
     scan.add_argument("--scheduler", metavar="ADDRESS", help=words)
-    scan.set_defaults(hint="the same command continues with the files that are left", progress=True)
+    scan.set_defaults(
+        words=WORDS | _WORDS, hint="the same command continues with the files that are left", progress=True
+    )
     merge = add_command(
         commands,
         "merge",
@@ -108,6 +110,15 @@ def is_state(path: Path | None) -> bool:
             return {"header.npy", "sums.npy", "logs.npy"} <= set(archive.namelist())
     except (zipfile.BadZipFile, OSError):
         return False
+
+
+_WORDS = {
+    "event": "--classes",
+    'input="percent"': "divide them by 100 in the files",
+    'input="logits"': "apply softmax to them in the files",
+    "drop_missing=True": "delete them from the files",
+}
+"""What files must be before they are scanned, where other commands have options."""
 
 
 def _scan(options: argparse.Namespace) -> int:

@@ -20,7 +20,9 @@ from caltest.cli._messages import refuse_if, say
 from caltest.cli._options import (
     about_file,
     add_command,
+    add_event,
     add_option,
+    add_values,
     columns_of,
     lens_for,
     parse_count,
@@ -92,6 +94,8 @@ def add_to(commands: Any) -> None:
     add_option(columns, "--label")
     add_option(columns, "--prob", "probability columns, separated by commas")
     add_option(columns, "--classes")
+    add_event(columns)
+    add_values(columns)
     of_time = watch.add_argument_group("predictions that are made before earlier labels are known").add_argument
     of_time("--time", metavar="COLUMN", help="time of each prediction: dates, or numbers, which do not go backwards")
     of_time("--batch", metavar="COLUMN", help="batch of each prediction, such as its patient, in the place of --time")
@@ -357,15 +361,17 @@ class _Lines:
 
     def _read_further(self, lines: bytes) -> _Problem:
         """Read lines with the columns of the first ones."""
+        from caltest.predictions.files._layouts import arranged
         from caltest.predictions.files._values import labels, probabilities
 
         first, table = self._first, self._table(lines)
         assert first is not None
+        table = arranged(table) if "layout" in first.reading else table
         absent = next((name for name in (first.label, *first.prob) if name not in table.frame.columns), None)
         refuse_if(
             absent is not None, f"{self.name}, from line {self._n_lines + 1} on: there is no column {absent!r} any more"
         )
-        y_prob = probabilities(table, first.prob)
+        y_prob = probabilities(table, first.prob, self._options.input, self._options.verbal)
         y_prob = y_prob[:, 0] if first.y_prob.ndim == 1 else y_prob
         return _Problem(labels(table, first.label), y_prob, self._lines(len(y_prob)), self._times(table))
 

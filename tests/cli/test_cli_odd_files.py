@@ -124,7 +124,7 @@ REFUSED = {
     "only a header.csv": ("label,p_a,p_b\n", [], "there are no observations"),
     "nul.csv": (GOOD.replace("0.5", "0\0.5"), [], "holds NUL bytes"),
     "ragged.csv": (GOOD + "b,0.5,0.5,0.1\n", [], "line 4 has 4 values where 3 are expected"),
-    "short row.csv": (GOOD + "b,0.5\n", [], "values are missing: 1 of the column 'p_b' (line 4); say --drop-missing"),
+    "short row.csv": (GOOD + "b,0.5\n", [], "values are missing: 1 of the column 'p_b' (line 4); to leave out"),
     "quote.csv": (GOOD + '"b,0.5,0.5\n', [], "cannot be read: EOF inside string"),
     "comment.csv": ("# made today\n" + GOOD, [], "the first line is a comment ('# made today'); delete"),
     "broken.csv": ("a,b,label\n0.2,0.8,1\n0.3,oops,0\n", [], "'oops' in line 3, column 'b', is not a number"),
@@ -137,7 +137,7 @@ REFUSED = {
     "hundred.csv": (
         "label,p_a,p_b\na,80.5,19.5\nb,30.5,69.5\n",
         [],
-        "if these are percentages, say --percent. If that is what the file means: caltest guess ",
+        "if these are percentages: --percent. If that is what the file means: caltest guess ",
     ),
     "logits.csv": (
         "label,p_a,p_b\na,-3.5,2.5\nb,0.5,0.25\n",
@@ -150,8 +150,8 @@ REFUSED = {
     "NA.csv": (GOOD + "b,NA,0.5\n", [], "values are missing: 1 of the column 'p_a' (line 4)"),
     "None.csv": (GOOD + "b,None,0.5\n", [], "values are missing: 1 of the column 'p_a' (line 4)"),
     "inf.csv": (GOOD + "b,inf,0.5\n", [], "inf in line 4, column 'p_a', is no probability"),
-    "gap.csv": (GOOD + "b,,0.5\n", [], "values are missing: 1 of the column 'p_a' (line 4); say"),
-    "no label.csv": (GOOD + ",0.5,0.5\n", [], "values are missing: 1 of the column 'label' (line 4); say"),
+    "gap.csv": (GOOD + "b,,0.5\n", [], "values are missing: 1 of the column 'p_a' (line 4); to leave"),
+    "no label.csv": (GOOD + ",0.5,0.5\n", [], "values are missing: 1 of the column 'label' (line 4); to leave"),
     "double.csv": ("p,p,label\n0.2,0.8,1\n", [], "the name 'p' occurs 2 times in the header (columns 1, 2)"),
     "no header, texts.csv": ("cat,1,0\ncat,0.3,0.7\n", [], "'cat' occurs again below; say --no-header"),
     "no header, hard.csv": ("1,0,1\n0,1,0\n", [], "all are numbers; say --no-header if there are no names, --header"),

@@ -94,6 +94,8 @@ def test_the_progress_of_a_scan_is_told(tmp_path, monkeypatch):
     [
         ("label;p\n1;0,5\n0;0,25\n", 'try --sep ";" and --decimal ","'),
         ("label,p_0,p_1\n1,0.5,0.49\n", "divide each row by its sum"),
+        ("y,p\n1,20\n0,70.5\n", "if these are percentages: divide them by 100 in the files"),
+        ("y,p\nja,0.25\nnein,0.5\n", "name the event with --classes: ja or nein"),
     ],
 )
 def test_refusals_name_only_remedies_that_scan_has(tmp_path, capsys, text, words):
@@ -101,7 +103,7 @@ def test_refusals_name_only_remedies_that_scan_has(tmp_path, capsys, text, words
     assert main(["scan", str(tmp_path / "a.csv"), "-o", str(tmp_path / "a.npz")]) == 2
     error = capsys.readouterr().err
     assert words in error
-    assert "--normalise" not in error
+    assert not any(option in error for option in ("--normalise", "--percent", "--event", "If that is what"))
 
 
 def test_a_state_that_is_merged_twice_is_noted(tmp_path, capsys):

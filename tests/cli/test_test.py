@@ -339,7 +339,7 @@ REFUSED = [
     ("nolabel.csv", "no column looks like labels, which are texts or whole numbers, among a, b; name it with --label"),
     (
         "nan.csv",
-        "values are missing: 1 of the column 'p' (line 3); say --drop-missing to leave out their rows. If that is what",
+        "values are missing: 1 of the column 'p' (line 3); to leave out their rows: --drop-missing. If that is what",
     ),
     ("big.csv", "1.5 in line 3, column 'p', is no probability between 0 and 1"),
     ("ragged.csv", "cannot be read"),

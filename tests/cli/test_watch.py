@@ -350,3 +350,14 @@ def test_a_duration_of_numbers_is_refused_as_it_was_written(follow):
     columns = "--label", "y", "--prob", "p", "--time", "t", "--once"
     _, _, err = follow(["y,p,t\n1,.3,1\n0,.4,2\n1,.2,3\n"], *columns, "--lead", "7D")
     assert "--lead must be a whole number, because --time holds numbers; got '7D'" in " ".join(err.split())
+
+
+def test_percentages_and_an_event_that_is_named(follow, drifting):
+    y_true, y_prob = drifting
+    rows = [f"{'ill' if y else 'well'},{100 * p:.4f} %\n" for y, p in zip(y_true, y_prob, strict=True)]
+    parts = ["state,risk\n" + "".join(rows[:200]), "".join(rows[200:700]), "".join(rows[700:])]
+    code, out, err = follow(parts, "--json", "--keep-going", "--event", "ill", "--alpha", 0.01)
+    assert code == 130, err
+    shown = [json.loads(line) for line in out.splitlines()]
+    wanted = caltest.CalibrationMonitor(0.01).update(y_true, np.round(y_prob, 6))
+    assert shown[-1]["log_e_value"] == pytest.approx(wanted.result().log_e_value, abs=1e-6)

@@ -231,6 +231,9 @@ def from_arrays(source: Source, asked: Asked) -> PredictionFile:
     import pandas as pd
 
     arrays, prob = read_arrays(source), asked.prob
+    given = {"where": asked.where, "drop_missing": asked.drop_missing, "verbal": asked.verbal}
+    of_tables = next((name for name, value in given.items() if value), None)
+    source.refuse_if(of_tables, f"`{of_tables}` is for tables, and an NPZ file holds arrays: choose rows in Python")
     free = {name: array for name, array in arrays.items() if name not in asked.aside}
     if prob is not None and len(prob) != 1:
         source.refuse(f"`prob` must name one array of an NPZ file, got {', '.join(prob)}")

@@ -83,10 +83,10 @@ def _hint(prob: NDArray[Any]) -> tuple[str, dict[str, str]]:
     finite = prob[np.isfinite(prob)]
     outside = float(np.mean((finite < 0) | (finite > 1))) if finite.size else 0.0
     if finite.size and finite.min() >= 0 and 1 < finite.max() <= 100 * (1 + 1e-9) and np.median(finite) > 1:
-        return ' between 0 and 1; if these are percentages, say `input="percent"`', {"input": "percent"}
+        return ' between 0 and 1; if these are percentages: `input="percent"`', {"input": "percent"}
     if finite.size and (finite.min() < 0 or finite.max() > 1):
         return (
-            ' between 0 and 1; if these are logits, say `input="logits"`; if the column is something else, name the '
+            ' between 0 and 1; if these are logits: `input="logits"`; if the column is something else, name the '
             "columns with `prob`"
         ), ({"input": "logits"} if finite.min() < 0 and outside > _MANY else {})
     return f"; {_REMEDY}", {}
@@ -135,7 +135,7 @@ def _refuse_no_number(table: Table, name: str, row: int, cells: list[Any]) -> No
     if isinstance(cell, dict | list | tuple | np.ndarray):
         what, hint = "a list or a record", "vectors of probabilities must be the only probability column"
     elif isinstance(cell, str) and cell.strip().endswith("%"):
-        hint, cure = 'if these are percentages, say `input="percent"`', {"input": "percent"}
+        hint, cure = 'if these are percentages: `input="percent"`', {"input": "percent"}
     elif isinstance(cell, str) and "," in cell and is_number(cell):
         hint, cure = 'if the decimal mark is a comma, say `decimal=","`', {"decimal": ","}
     elif isinstance(cell, str) and is_number(cell):
@@ -173,7 +173,7 @@ def refuse_missing(table: Table, names: Sequence[str]) -> None:
     found = {name: rows for name, rows in gaps.items() if rows.size}
     if found:
         shown = [f"{rows.size:,} of the column {name!r} ({_places(table, rows)})" for name, rows in found.items()]
-        words = "say `drop_missing=True` to leave out their rows"
+        words = "to leave out their rows: `drop_missing=True`"
         table.refuse(f"values are missing: {', '.join(shown)}; {words}", drop_missing=True)
 
 

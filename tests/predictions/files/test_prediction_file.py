@@ -42,7 +42,7 @@ def test_logits_become_probabilities(rng, binary):
     np.testing.assert_array_equal(read(frame, input="logits").y_prob, softmax(many, axis=1))
     content = io.BytesIO(writers.npz(labels=np.arange(N) % 3, logits=many))
     np.testing.assert_array_equal(read_predictions(content, input="logits").y_prob, softmax(many, axis=1))
-    with pytest.raises(ValueError, match='if these are logits, say `input="logits"`'):
+    with pytest.raises(ValueError, match='if these are logits: `input="logits"`'):
         read(frame)
     with pytest.raises(ValueError, match="`input` must be one of 'probabilities', 'logits', 'percent', got 'odds'"):
         read(frame, input="odds")
@@ -57,7 +57,7 @@ def test_percentages_are_divided(binary):
     assert read(signed).reading["values"] == "percentages (guessed)"
     numbers = pd.DataFrame({"y": y, "risk": 100 * p})
     np.testing.assert_allclose(read(numbers, input="percent").y_prob, p, rtol=1e-12)
-    with pytest.raises(ValueError, match='if these are percentages, say `input="percent"`'):
+    with pytest.raises(ValueError, match='if these are percentages: `input="percent"`'):
         read(numbers)
 
 
@@ -177,3 +177,10 @@ def test_one_refusal_holds_all_that_is_undecided(binary):
     assert "name the event with `event`: ja or nein" in str(caught.value)
     assert caught.value.options == {"label": "cause", "input": "percent", "event": "ja"}
     assert read(frame, **caught.value.options).classes == ["nein", "ja"]
+
+
+def test_arrays_have_no_rows_to_choose(binary):
+    p, y = binary
+    for name, value in {"where": "p > 0.5", "drop_missing": True, "verbal": {"likely": 0.5}}.items():
+        with pytest.raises(ValueError, match=f"`{name}` is for tables, and an NPZ file holds arrays"):
+            read_predictions(io.BytesIO(writers.npz(y=y, p=p)), **{name: value})
