@@ -41,6 +41,7 @@ from .hypothesis_tests._cross_validation import cross_val_calibration as cross_v
 from .hypothesis_tests._detectable_error import detectable_error as detectable_error
 from .hypothesis_tests._equivalence import equivalence_test as equivalence_test
 from .hypothesis_tests._gce_table import gce_table as gce_table
+from .hypothesis_tests._multilabel import multilabel_table as multilabel_table
 from .hypothesis_tests._subgroups import subgroup_tests as subgroup_tests
 from .hypothesis_tests._tolerance import tolerance_test as tolerance_test
 from .hypothesis_tests.classical._bridge import bridge_test as bridge_test

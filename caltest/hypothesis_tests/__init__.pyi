@@ -14,6 +14,8 @@ from ._equivalence import EquivalenceResult as EquivalenceResult
 from ._equivalence import equivalence_test as equivalence_test
 from ._gce_table import GCETable as GCETable
 from ._gce_table import gce_table as gce_table
+from ._multilabel import MultilabelTable as MultilabelTable
+from ._multilabel import multilabel_table as multilabel_table
 from ._planned_sample import SampleSizePlan as SampleSizePlan
 from ._planned_sample import plan_sample_size as plan_sample_size
 from ._residual_correlation import ResidualCorrelation as ResidualCorrelation

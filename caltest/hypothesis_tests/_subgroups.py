@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import compress
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -13,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region
-from caltest.hypothesis_tests._calibration_table_result import LONGEST, MOST_ROWS, CalibrationTable
 from caltest.hypothesis_tests._diagnostics import ask_together, stopping_of_tests
+from caltest.hypothesis_tests._parts_table import PartsTable
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
@@ -33,21 +31,12 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import SharedDrawOptions
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import Note, TestResult
-from caltest.results._decision import align_pvalue, equate_pvalue
-from caltest.results._description import Table, join, percent
-from caltest.results._test_result import findings_of_parts, said_of_parts
-from caltest.results._verdict import Verdict
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
 
-_FEW_EVENTS = (
-    "It cannot be told whether predictions are right: in each subgroup fewer than 5 events, or fewer than 5 other "
-    "observations, were to be expected."
-)
-
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class SubgroupTests(CalibrationTable):
+class SubgroupTests(PartsTable):
     """Result of `subgroup_tests`; iterates over its tests.
 
     Attributes
@@ -65,169 +54,18 @@ class SubgroupTests(CalibrationTable):
     """
 
     subgroups: tuple[str, ...]
-    _n_samples: int = 0
 
     _what: ClassVar[tuple[str, str]] = ("subgroup", "subgroups")
     _where: ClassVar[str] = " or fewer in each subgroup"
-    is_of_parts: ClassVar[bool] = True
 
     @property
     def labels(self) -> tuple[str, ...]:
         """What distinguishes the tests: the subgroups."""
         return self.subgroups
 
-    @property
-    def _row_names(self) -> tuple[str, ...]:
-        return self.labels
-
-    @property
-    def n_samples(self) -> int:
-        """Number of observations in any subgroup, which may overlap."""
-        return sum(self.fold_sizes) or self._n_samples
-
     def with_tests(self, tests: Sequence[TestResult], labels: Sequence[str], **changes: Any) -> Self:
         """Return the table with other tests, of these subgroups; further fields are replaced."""
         return super().with_tests(tests, labels, subgroups=tuple(labels), **changes)
-
-    @property
-    def _is_single(self) -> bool:
-        """A single subgroup is not all observations."""
-        return False
-
-    @cached_property
-    def verdict(self) -> Verdict:
-        """The subgroups that are wrong, how, and the decision by the global p-value."""
-        return self._verdict()
-
-    def _verdict(self) -> Verdict:
-        tests = list(compress(self._adjusted, self.rejected_tests))
-        names = [f'the subgroup "{name}"' for name in compress(self.subgroups, self.rejected_tests)]
-        models = f" of the models of {len(self.folds)} folds" if self.folds else ""
-        return Verdict(
-            pvalue=self.pvalue,
-            alpha=self.alpha,
-            smallest_possible_pvalue=self.smallest_possible_pvalue,
-            hypothesis=f"Calibration{models} within the subgroups",
-            proof="that the model is calibrated in each of them",
-            n_samples=self.n_samples,
-            n_expected=max(test.n_expected for test in self.tests),
-            p=equate_pvalue(self.pvalue, name="global p"),
-            findings=tuple(findings_of_parts(tests, names)),
-            parts=tuple(said_of_parts(tests, names)),
-            details=(*self._rejecting_folds(), self._count()),
-            cautions=self.all_notes,
-            undecidable=f"{self._undecidable() or _FEW_EVENTS} {self._count()}",
-        )
-
-    @cached_property
-    def _adjusted(self) -> list[TestResult]:
-        """The tests with their adjusted p-values, which decide what is named."""
-        return [replace(test, pvalue=float(p)) for test, p in zip(self.tests, self.pvalue_adjusted, strict=True)]
-
-    @cached_property
-    def directions(self) -> tuple[str | None, ...]:
-        """What is wrong in each subgroup that rejects after the correction, in a word."""
-        return tuple(next(iter(test._kinds), None) for test in self._adjusted)
-
-    def _count(self) -> str:
-        """Say how many subgroups are rejected, and which cannot be."""
-        found = [label for label, rejects in zip(self.subgroups, self.rejected_tests, strict=True) if rejects]
-        after = f"after {self.correction.title()}'s correction"
-        single = f"No single subgroup is rejected {after} for {self._number}."
-        if found:
-            share = f"{len(found)} of {self._number} {'is' if len(found) == 1 else 'are'}"
-            if len(found) == len(self.tests) > 1:
-                share = f"{'Both' if len(found) == 2 else f'All {len(found)}'} subgroups are"
-            single = f"{share} rejected {after}: {join(found)}."
-        open_ones = zip(self.subgroups, self.decisions, strict=True)
-        unknown = [label for label, decision in open_ones if decision == "undecidable"]
-        if not unknown:
-            return single
-        which = named if len(named := join(unknown)) <= LONGEST else f"{len(unknown)} of them"
-        return f"{single} Nothing can be decided about {which}, because no p-value can be small enough."
-
-    def _record(self, number: int, test: TestResult) -> dict[str, Any]:
-        return {"subgroup": self.subgroups[number], **super()._record(number, test)}
-
-    def _title(self) -> str:
-        first = self.tests[0]
-        return f"Calibration within {self._number} ({first._full_name}, {first.lens_name})"
-
-    @property
-    def size_sentences(self) -> list[str]:
-        """Nothing: the table has the numbers of each subgroup."""
-        return []
-
-    def means(self) -> list[dict[str, Any]]:
-        """Return what stands in the printed table, the subgroups in their order.
-
-        Returns
-        -------
-        list of dict
-            ``subgroup``, ``n_samples``, ``predicted`` and ``observed`` (averages; of several classes confidence and
-            accuracy), ``average`` (observed / expected, of several classes their difference, with its interval),
-            ``pvalue_adjusted``, ``rejected`` and ``direction``.
-        """
-        rows = zip(self.subgroups, self._adjusted, self.rejected_tests.tolist(), self.directions, strict=True)
-        return [
-            {
-                "subgroup": name,
-                "n_samples": test.n_samples,
-                **dict(zip(("predicted", "observed"), test._about.averages, strict=True)),
-                "average": test._about.average(test),
-                "pvalue_adjusted": test.pvalue,
-                "rejected": wrong,
-                "direction": direction,
-            }
-            for name, test, wrong, direction in rows
-        ]
-
-    @property
-    def words(self) -> tuple[str, str]:
-        """What the two averages of a subgroup are called."""
-        subject = self.tests[0]._about.subject
-        return subject.average, subject.observed
-
-    def table(self) -> Table:
-        """Return the numbers of the subgroups, that with the smallest p-value first, then by the difference."""
-        rows = self.means()
-        rows.sort(key=lambda row: (row["pvalue_adjusted"], -abs(row["observed"] - row["predicted"])))
-        shown = [
-            row
-            | {name: f"{100 * row[name]:.1f} %" for name in ("predicted", "observed")}
-            | {"p": align_pvalue(row["pvalue_adjusted"]), "wrong": row["direction"] or "wrong" * row["rejected"]}
-            for row in rows[:MOST_ROWS]
-        ]
-        (average, observed), name = self.words, rows[0]["average"].name
-        columns = {"subgroup": "{subgroup}", "n": "{n_samples:,}", average: "{predicted}", observed: "{observed}"}
-        columns |= {name: "{average.shown}", self._adjusted_name: "{p}", "": "{wrong}"}
-        return Table.of(shown, columns, left=("",))
-
-    def how_to_read(self) -> list[str]:
-        """Say what the averages and intervals of the table are."""
-        name = self.tests[0]._about.average(self.tests[0]).name
-        return [
-            f"The tests look at all predictions of a subgroup, not at averages alone. In brackets: what is compatible "
-            f"with the data, with {percent(1 - self.alpha)} confidence for each subgroup by itself ({name})."
-        ]
-
-    def _tables(self) -> list[Table]:
-        return [self.table()]
-
-    def _averages(self) -> list[str]:
-        return self.how_to_read()
-
-    def _tables_by_fold(self) -> list[Table]:
-        return [self.table(), self._table_of_folds()]
-
-    def _table_of_folds(self) -> Table:
-        parts = zip(self.fold_names, self.fold_sizes, self.folds, strict=True)
-        return Table(
-            ("fold", "n", "global p"), [(name, f"{n:,}", align_pvalue(table.pvalue)) for name, n, table in parts]
-        )
-
-    def _where_parts_are(self) -> str:
-        return ""
 
 
 @reads_arguments

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import compress
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from caltest.results._component_result import ComponentResult, components_table, numbers_line
 from caltest.results._decision import Decision, align_pvalue, cannot_decide, equate_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, counted, join, sized
-from caltest.results._finding import Finding
+from caltest.results._finding import Finding, Subject
 from caltest.results._note import PAGE, Note
 from caltest.results._other_names import answer_attribute
 from caltest.results._verdict import Verdict
@@ -223,7 +223,8 @@ class TestResult(Decision, ComponentResult):
                 undecidable = cannot_decide_by_fold(self.folds, smallest, self.alpha, numbers=numbers)
             if self.rejected:
                 details = [rejecting(self.rejecting_folds, len(self.folds))]
-                parts = said_of_parts(self._folds_that_reject, [f"fold {name}" for name in self.rejecting_folds])
+                found = findings_of_parts(self._folds_that_reject, self.rejecting_folds, _of_fold)
+                parts = [finding.brief for finding in found[:NAMED]]
         return Verdict(
             pvalue=self.pvalue,
             alpha=self.alpha,
@@ -459,16 +460,20 @@ def rejecting(found: Sequence[str], n_folds: int) -> str:
     return f"{len(found)} of the {n_folds} single folds {verb} after Holm's correction: {join(found)}."
 
 
-def findings_of_parts(tests: Sequence[TestResult], names: Sequence[str]) -> list[Finding]:
-    """Return what is wrong first in each part of the data that rejects, the smallest p-value first."""
+def findings_of_parts(
+    tests: Sequence[TestResult], names: Sequence[str], about: Callable[[Subject, str], Subject]
+) -> list[Finding]:
+    """Return what is wrong first in each part of the data that rejects, the smallest p-value first.
+
+    ``about`` returns what sentences about a part speak of, from what they speak of in its test, and its name.
+    """
     order = sorted(range(len(tests)), key=lambda number: tests[number].pvalue)
     found = ((tests[number].findings[0], names[number]) for number in order if tests[number].findings)
-    return [replace(one, subject=replace(one.subject, within=name)) for one, name in found]
+    return [replace(one, subject=about(one.subject, name)) for one, name in found]
 
 
-def said_of_parts(tests: Sequence[TestResult], names: Sequence[str]) -> list[str]:
-    """Say what is wrong in the parts of the data that reject, of those with the smallest p-values."""
-    return [finding.brief for finding in findings_of_parts(tests, names)[:_NAMED]]
+def _of_fold(subject: Subject, name: str) -> Subject:
+    return replace(subject, within=f"fold {name}")
 
 
 _DRAWN = {
@@ -478,7 +483,8 @@ _DRAWN = {
     "timed-labels": ("draws", "with labels that share shocks of time it is"),
     "shared-shocks": ("draws", "with labels that share shocks of time it is"),
 }
-_NAMED = 3  # parts of which a conclusion says what is wrong
+NAMED = 3
+"""Parts of which a conclusion says what is wrong."""
 
 
 _SHORT = {"over-confident": "over", "under-confident": "under"}

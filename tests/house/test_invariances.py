@@ -172,6 +172,9 @@ EXAMPLES: dict[str, Callable[[Data], Any]] = {
     "caltest.simulation.metric_agreement": lambda d: ct.simulation.metric_agreement(
         d.y, d.models | {"third": np.sqrt(d.p)}, metrics=["ECE(EqualWidth(5))"], n_cells=[4, 5], **d.design, **FIXED
     ),
+    "caltest.multilabel_table": lambda d: ct.multilabel_table(
+        np.column_stack([d.y, d.part > 0]), np.column_stack([d.p, d.q]), **d.design, **FIXED
+    ),
     "caltest.paired_test": lambda d: ct.paired_test(d.y, d.p, d.q, partition=CELLS, **d.design, **FIXED),
     "caltest.recalibration.RecalibratedClassifier.fit": fit_classifier,
     "caltest.recalibration_study": lambda d: ct.recalibration_study(
@@ -226,6 +229,7 @@ ESTIMATES = {
     "caltest.cells_curve": r"\.value\.",
     "caltest.compare_models": r"\.models\.\d\.(accuracy|brier_mean_score|log_mean_score|estimate|variation)$",
     "caltest.simulation.metric_agreement": r"\.values\.",
+    "caltest.multilabel_table": r"\.tests\.\d\.components\.0\.statistic$",
     "caltest.reliability_curve": r"\.(observed|predicted|expected|error|lower|upper)\b",
     "caltest.rejection_curve": r"\.(error|predicted_error|rejected|threshold)\.",
     "caltest.scorers.NegativeError.__call__": "",
@@ -250,6 +254,7 @@ GROUP_AWARE = {
     "caltest.equivalence_test": r"\.statistic$|\.interval\.(estimate|root)$",
     "caltest.l2_interval": r"\.(estimate|root)$",
     "caltest.l2_interval of three classes": r"\.(estimate|root)$",
+    "caltest.multilabel_table": r"\.l2_error\.(estimate|root)$",
     "caltest.paired_test": r"\.(difference|estimate_a|estimate_b)$",
     "caltest.subgroup_tests": r"\.l2_error\.(estimate|root)$",
 }
@@ -284,6 +289,7 @@ SLOW = {
     "caltest.hypothesis_tests.by_fold",
     "caltest.gce_table",
     "caltest.l2_interval of three classes",
+    "caltest.multilabel_table",
     "caltest.page.write_page",
     "caltest.recalibration_study",
     "caltest.subgroup_tests",

@@ -87,6 +87,9 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     hypothesis_tests.SubgroupTests: lambda: ct.subgroup_tests(
         *problem(), subgroup=SUBGROUP[np.arange(300) % 2], **FIXED
     ),
+    hypothesis_tests.MultilabelTable: lambda: ct.multilabel_table(
+        problem()[0][:, None] == [0, 1], problem()[1][:, :2], **FIXED
+    ),
     hypothesis_tests.CrossValidatedTests: lambda: ct.cross_val_calibration(
         GaussianNB(), problem()[1], problem()[0], cv=3, **FIXED
     ),

@@ -40,6 +40,9 @@ CALLS = {
     "cells_curve": lambda **more: ct.cells_curve(*problem(), n_cells=[3, 5], **FAST, **more),
     "gce_table": lambda **more: ct.gce_table(*problem(), n_resamples=699, rng=0, **more),
     "hosmer_lemeshow_test": lambda **more: ct.hosmer_lemeshow_test(*problem(), method="monte-carlo", **FAST, **more),
+    "multilabel_table": lambda **more: ct.multilabel_table(
+        problem()[0][:, None] == [0, 1], problem()[1][:, :2], **FAST, **more
+    ),
     "noise_floor": lambda **more: ct.noise_floor(problem()[1], **FAST, **more),
     "paired_test": lambda **more: ct.paired_test(
         problem()[0], *list(three_models().values())[:2], variance="bootstrap", **FAST, **more

@@ -111,6 +111,17 @@ def reads_arguments(function: Callable[Parameters, Returned]) -> Callable[Parame
 
     Options that it shares with others are declared in `_options`.
     """
+    return _reading(function, _read)
+
+
+def reads_label_arguments(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
+    """Decorate a public function as `reads_arguments`, which reads the columns of several labels itself."""
+    return _reading(function, _read_beside_labels)
+
+
+def _reading(
+    function: Callable[Parameters, Returned], read_given: Callable[[dict[str, Any], set[str]], Problem | None]
+) -> Callable[Parameters, Returned]:
     signature, complete = whole_signature(function), with_options(function)
     parameters = set(signature.parameters)
 
@@ -129,7 +140,7 @@ def reads_arguments(function: Callable[Parameters, Returned]) -> Callable[Parame
             refuse(f"`y_true` must hold labels, got {what}. Labels come first: {call}.", TypeError)
         for name in _COUNTS:
             refuse_too_many(given.get(name), name)
-        problem = _read(given, parameters)
+        problem = read_given(given, parameters)
         found: Returned = complete(*bound.args, **bound.kwargs)
         return found if problem is None else problem.describe(found)
 
@@ -153,7 +164,7 @@ def _read(given: dict[str, Any], parameters: set[str]) -> Problem | None:
         half = {name for name, value in probs.items() if getattr(value, "dtype", None) == np.float16}
         probs |= {name: probs[name].astype(np.float64) for name in half}
     _refuse_other_indexes(given, labels, argument, probs if parts else {})
-    given.update({name: read_observations(given[name], name) for name in _OBSERVATIONS if given.get(name) is not None})
+    _read_observations(given)
     if "time" in parameters and given.get("time") is None:
         given["time"] = _time_of_index(*labels.values(), *probs.values())
     if not probs:
@@ -175,6 +186,18 @@ def _read(given: dict[str, Any], parameters: set[str]) -> Problem | None:
         read = {name: (problem.labels[name], prob) for name, prob in read.items()}
     given[argument] = read
     return problem
+
+
+def _read_observations(given: dict[str, Any]) -> None:
+    given.update({name: read_observations(given[name], name) for name in _OBSERVATIONS if given.get(name) is not None})
+
+
+def _read_beside_labels(given: dict[str, Any], _: set[str]) -> None:
+    """Read what is given beside labels and predictions."""
+    refuse_other_indexes({name: value for name, value in given.items() if name in _BESIDE})
+    _read_observations(given)
+    if given.get("groups") is None:
+        warn_of_repeated_index(given.get("y_true"), given.get("y_prob"))
 
 
 def _time_of_index(*tables: Any) -> OfferedTime | None:

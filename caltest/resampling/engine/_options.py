@@ -73,6 +73,10 @@ class DetectionOptions(DesignOptions, DrawOption, PlanOptions, total=False):
     """What tests without labels take."""
 
 
+class LabelOptions(DesignOptions, DrawOption, AlphaOption, WorkOptions, total=False):
+    """What tests of several labels of each observation take."""
+
+
 class TestOptions(LensOption, DataOptions, DrawOption, AlphaOption, WorkOptions, total=False):
     """What all tests take."""
 
