@@ -157,7 +157,7 @@ def multilabel_table(
     >>> y_true = rng.random((1000, 3)) < y_prob + [0, 0.1, 0]
     >>> table = caltest.multilabel_table(y_true, y_prob, n_resamples=999, rng=0)
     >>> table.pvalue, table.pvalue_adjusted.tolist(), table.directions
-    (0.003, [0.954, 0.003, 0.954], (None, 'too low', None))
+    (0.003, [0.058, 0.003, 0.122], (None, 'too low', None))
     """
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE + UNDER_INDEPENDENCE)
