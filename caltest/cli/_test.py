@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from caltest.cli._messages import code_of, refuse_if, say, say_written, show, wrapped
+from caltest.cli._multilabel import run_multilabel
 from caltest.cli._options import (
     FILES,
     OF_COLUMNS,
@@ -63,6 +64,7 @@ examples:
   caltest test predictions.csv --groups patient_id
   caltest test forecasts.csv --time date --lead 7D
   caltest test out_of_fold.csv --folds fold
+  caltest test labels.csv --multilabel          several labels for each row
   caltest test predictions.csv --json --exit-code > result.json
   caltest test state.npz                        what 'caltest scan' wrote
 
@@ -95,6 +97,8 @@ def add_to(commands: Any) -> None:
     add("file", nargs="?", type=Path, metavar="FILE", help=FILES)
     add_option(test, "--lens")
     add_option(test, "--statistic")
+    words = "each row has several labels: columns such as y_cat and p_cat, or --label cat,dog --prob p_cat,p_dog"
+    add("--multilabel", action="store_true", help=words)
     add("--all", action="store_true", help="a report with one test for each of several statistics")
     add_option(
         test,
@@ -121,6 +125,8 @@ def add_to(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.multilabel:
+        return run_multilabel(options)
     refuse_if(
         options.plot is not None and options.folds,
         "--plot draws the predictions of one model: leave out --folds, or test each fold in a file",

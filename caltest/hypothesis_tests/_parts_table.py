@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
@@ -25,6 +26,11 @@ class PartsTable(CalibrationTable):
     _within: ClassVar[tuple[str, str]] = ("within", "in")
     """What stands before the parts, and before each of them."""
     is_of_parts: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def labels(self) -> tuple[str, ...]:
+        """What distinguishes the tests: the parts."""
 
     @property
     def _row_names(self) -> tuple[str, ...]:

@@ -1,0 +1,109 @@
+"""``caltest test FILE --multilabel``: are the probabilities of several labels of each row calibrated?"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from caltest.cli._messages import code_of, refuse_if, show
+from caltest.cli._options import (
+    OF_COLUMNS,
+    chosen,
+    given_option,
+    parse_names,
+    reading_of,
+    shortened,
+    standard_input,
+)
+
+if TYPE_CHECKING:
+    from caltest.hypothesis_tests import MultilabelTable
+
+_COLUMNS = ("label", "prob", "groups", "sample_weight")
+_OTHERS = ("lead", "lens", "all", "plot", "n_exceedances")
+"""Options of ``caltest test`` for one label, beside those of columns."""
+
+
+def run_multilabel(options: argparse.Namespace) -> int:
+    """Test the labels of a file, print the table, and return the exit code."""
+    import pandas as pd
+
+    from caltest.hypothesis_tests import multilabel_table
+    from caltest.predictions.files._read import read_columns
+    from caltest.results._plain import to_plain
+
+    refuse_if(options.file is None, "--multilabel needs a FILE")
+    other = given_option(options, [name for name in (*OF_COLUMNS, *_OTHERS) if name not in _COLUMNS])
+    refuse_if(
+        other is not None, f"{options.words.get(other, other)} is for a single label: leave out --multilabel or it"
+    )
+    source = standard_input() if str(options.file) == "-" else options.file
+    columns = read_columns(source, -1, as_text=False, **reading_of(options))
+    refuse_if(not columns, f"{options.file}: --multilabel needs a table with a column for each label")
+    pairs = _pairs(options, list(columns))
+    design: dict[str, Any] = {
+        name: None if getattr(options, name) is None else _column(columns, getattr(options, name))
+        for name in ("groups", "sample_weight")
+    }
+    table = multilabel_table(
+        pd.DataFrame({name: _column(columns, label) for name, (label, _) in pairs.items()}),
+        pd.DataFrame({name: _column(columns, prob) for name, (_, prob) in pairs.items()}),
+        **design,
+        **chosen(options, "statistic", "n_resamples", "alpha", "workers", "rng", "progress"),
+    )
+    facts = {
+        "source": str(options.file),
+        "n_samples": table.n_samples,
+        "columns": [{"name": name, "label": label, "prob": prob} for name, (label, prob) in pairs.items()],
+        "label_guessed": options.label is None,
+    }
+    text = str(table) if options.details else _as_text(table, pairs, options)
+    found = {"means": to_plain(table.means()), "verdict": table.verdict.to_dict(), **table.to_dict()}
+    show(options, text, facts, **found)
+    return code_of(table.decision) if options.exit_code else 0
+
+
+def _pairs(options: argparse.Namespace, names: list[str]) -> dict[str, tuple[str, str]]:
+    """Return the two columns of each label, by its name."""
+    from caltest.predictions.inputs._label_columns import pair_columns
+
+    if options.label is None and options.prob is None:
+        return pair_columns([name for name in names if name not in (options.groups, options.sample_weight)])
+    labels = [] if options.label is None else parse_names(options.label)
+    probs = options.prob or []
+    refuse_if(
+        len(labels) != len(probs),
+        f"--multilabel needs as many columns in --label as in --prob, got {len(labels)} and {len(probs)}",
+    )
+    used = [*labels, *probs]
+    twice = next((name for name in used if used.count(name) > 1), None)
+    refuse_if(twice is not None, f"the column {twice!r} is named twice; every column has one meaning")
+    return {label: (label, prob) for label, prob in zip(labels, probs, strict=True)}
+
+
+def _column(columns: Mapping[str, Any], name: str) -> Any:
+    refuse_if(name not in columns, f"there is no column {name!r}; the columns are {shortened(list(columns))}")
+    return columns[name]
+
+
+def _as_text(table: MultilabelTable, pairs: Mapping[str, tuple[str, str]], options: argparse.Namespace) -> str:
+    """Return the answer: which labels are wrong and how, and one table."""
+    from caltest.results._description import Description, counted
+    from caltest.results._text import to_text
+
+    guessed = " (guessed by their names)" if options.label is None else ""
+    columns = shortened([f"{name} -> {label}, {prob}" for name, (label, prob) in pairs.items()])
+    remarks = [*table.how_to_read(), f"Labels, their columns and those of their probabilities: {columns}{guessed}."]
+    if table.rejected_tests.any():
+        label, prob = pairs[table.labels[int(table.pvalue_adjusted.argmin())]]
+        command = shlex.join(["caltest", "repair", str(options.file), "--label", label, "--prob", prob])
+        remarks.insert(
+            0,
+            "What to do: do not use the probabilities of these labels as they are. "
+            f"`{command} -o repaired.csv` recalibrates those of one label.",
+        )
+    remarks.append("More: --details (how the p-values were found), --json.")
+    title = f"{options.file}: {counted(table.n_samples)}, {counted(len(table), 'label')}."
+    return to_text(Description(title, [table.conclusion], [table.table()], remarks, table.all_notes))

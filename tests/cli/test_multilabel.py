@@ -1,0 +1,95 @@
+"""``caltest test --multilabel``: the table of `multilabel_table`, for the columns of a file."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import caltest
+
+FAST = ("--resamples", "199")
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    rng = np.random.default_rng(0)
+    prob = rng.beta(2, 4, (400, 3))
+    label = (rng.random((400, 3)) < prob + np.array([0, 0.15, 0])).astype(float)
+    label[:50, 2] = np.nan
+    names = ["cat", "dog", "eel"]
+    frame = pd.DataFrame(label, columns=names).assign(**{f"{name}_prob": prob[:, k] for k, name in enumerate(names)})
+    frame.insert(0, "site", np.arange(400) % 80)
+    frame.to_csv(tmp_path / "pictures.csv", index=False)
+    return tmp_path / "pictures.csv", frame
+
+
+def test_it_says_which_labels_are_wrong(pictures, run, answer):
+    path, frame = pictures
+    code, text, err = run("test", path, "--multilabel", "--exit-code", *FAST)
+    assert (code, err) == (1, "")
+    lines = " ".join(text.split())
+    assert "400 observations, 3 labels." in lines
+    predicted, observed = 100 * frame["dog_prob"].mean(), 100 * frame["dog"].mean()
+    assert f'probabilities of "dog" are too low: {predicted:.1f} % predicted, {observed:.1f} % observed.' in lines
+    assert "cat -> cat, cat_prob" in lines
+    assert "`caltest repair" in lines
+    assert "--label dog --prob dog_prob -o repaired.csv`" in lines
+    assert "1 of 3 labels is not known for all 400 observations" in lines
+    found = answer("test", path, "--multilabel")
+    names = ["cat", "dog", "eel"]
+    given = frame[[f"{name}_prob" for name in names]].set_axis(names, axis=1)
+    expected = caltest.multilabel_table(frame[names], given, n_resamples=99, rng=0)
+    assert found["pvalue"] == expected.pvalue
+    assert [one["label"] for one in found["means"]] == names
+    assert found["data"]["columns"][0] == {"name": "cat", "label": "cat", "prob": "cat_prob"}
+    assert found["verdict"]["decision"] == "rejected"
+    _, details, _ = run("test", path, "--multilabel", "--details", *FAST)
+    assert "Null distribution" in details
+
+
+def test_the_command_that_it_advises_is_accepted(pictures, tmp_path, run):
+    path, _ = pictures
+    out = tmp_path / "repaired.csv"
+    code, *_ = run("repair", path, "--label", "dog", "--prob", "dog_prob", "-o", out, *FAST)
+    assert (code, out.exists()) == (0, True)
+
+
+def test_columns_may_be_named(pictures, run, answer):
+    path, frame = pictures
+    two = ("--multilabel", "--label", "dog,cat", "--prob", "dog_prob,cat_prob", "--groups", "site")
+    found = answer("test", path, *two)
+    names = ["dog", "cat"]
+    given = frame[[f"{name}_prob" for name in names]].set_axis(names, axis=1)
+    assert (
+        found["pvalue"]
+        == caltest.multilabel_table(frame[names], given, groups=frame["site"], n_resamples=99, rng=0).pvalue
+    )
+    assert found["names"] == names
+
+
+@pytest.mark.parametrize(
+    ("more", "match"),
+    [
+        (("--label", "dog"), "as many columns in --label as in --prob, got 1 and 0"),
+        (("--label", "dog,dog", "--prob", "cat_prob,eel_prob"), "the column 'dog' is named twice"),
+        (("--label", "fox", "--prob", "cat_prob"), "there is no column 'fox'; the columns are site, cat"),
+        (("--groups", "nothing"), "there is no column 'nothing'"),
+        (("--lens", "Confidence()"), "--lens is for a single label"),
+        (("--classes", "1"), "--classes is for a single label"),
+        (
+            ("--label", "site", "--prob", "cat_prob"),
+            "must hold 0, 1, and NaN .*, got 2 in row 2 .* of the label 'site'",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(pictures, run, more, match):
+    import re
+
+    code, text, err = run("test", pictures[0], "--multilabel", *more, *FAST)
+    assert (code, text, err.count("\n")) == (2, "", 1)
+    assert re.search(match, err), err
+
+
+def test_it_needs_a_table(tmp_path, run):
+    np.savez(tmp_path / "arrays.npz", y_true=np.eye(3), y_prob=np.eye(3))
+    assert run("test", tmp_path / "arrays.npz", "--multilabel")[0] == 2
+    assert "needs a FILE" in run("test", "--multilabel")[2]
