@@ -428,3 +428,31 @@ def _choices(name, equal):
 
 _choices("samples_arc.jsonl", equal=True)
 _choices("samples_mixed.jsonl", equal=False)
+
+
+@_file
+def hospital():
+    """A table of a clinic: an id that repeats, dates, ages, percentages, and Yes or No."""
+    p, y = _binary(seed=18, decimals=3)
+    words = ["Yes" if one else "No" for one in y]
+    frame = pd.DataFrame({"PatientID": np.arange(N) // 2, "AdmissionDate": "01.02.2024", "Age": 20 + np.arange(N)})
+    frame = frame.assign(Sex=["M", "F"] * (N // 2), Readmit30=words, RiskScore=(100 * p).round(1))
+    return _two("clinic german.csv", _csv(frame, sep=";", decimal=","), words, p, "Yes", "No", False)
+
+
+@_file
+def bank():
+    """A table of a bank: another number than the probability of default, and segments."""
+    p, y = _binary(seed=19)
+    frame = pd.DataFrame({"loan": [f"L{i}" for i in range(N)], "PD": p, "defaulted": y, "EAD": 5000.25 + np.arange(N)})
+    return _two("loans.csv", _csv(frame.assign(segment=["retail", "sme"] * 30)), [*map(str, y)], p, "1", "0")
+
+
+@_file
+def language_model():
+    """Answers of a language model, the correct ones, and confidences."""
+    prob, y = _classes(4, seed=20)
+    answer, correct = (np.array(list("ABCD"))[one] for one in (prob.argmax(axis=1), y))
+    frame = pd.DataFrame({"id": range(N), "answer": answer, "correct_answer": correct, "confidence": prob.max(axis=1)})
+    right = (answer == correct).astype(int)
+    return _two("answers.csv", _csv(frame), [*map(str, right)], prob.max(axis=1), "1", "0")

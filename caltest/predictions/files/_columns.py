@@ -26,25 +26,30 @@ from caltest.predictions.inputs._parts import advice_on_groups, names_an_id
 from caltest.predictions.inputs._refusals import refuse
 
 LABEL_NAMES = ("label", "labels", "y_true", "y", "target", "true", "truth", "class", "outcome", "actual")
-_LABEL_WORDS = {
-    *LABEL_NAMES,
-    "labeled",
-    "targets",
-    "test",
-    "correct",
-    "died",
-    "death",
-    "dead",
-    "default",
-    "event",
-    "obs",
-}
-_LABEL_WORDS |= {"observed", "readmitted", "churned", "response", "survived", "relevant", "fraud", "mortality"}
-_TRUE_WORDS = {"true", "truth", "actual", "correct", "observed", "obs"}
+_LABEL_STEMS = (
+    *(
+        "label",
+        "target",
+        "truth",
+        "outcome",
+        "actual",
+        "correct",
+        "died",
+        "death",
+        "dead",
+        "default",
+        "event",
+        "observ",
+    ),
+    *("readmi", "churn", "respon", "surviv", "relevan", "fraud", "mortal", "relaps", "convert"),
+)
+_LABEL_WORDS = {*LABEL_NAMES, "test", "obs", "gold", "gt", "reference", "expected"}
+_TRUE_WORDS = {"true", "truth", "actual", "correct", "observed", "obs", "gold", "gt", "reference", "expected"}
 _PREDICTED_WORDS = {"pred", "predict", "predicted", "prediction", "predictions", "yhat", "guess", "answer", "into"}
 PROB_NAMES = ("y_prob", "prob", "probs", "proba", "probabilities", "softmax", "predictions", "scores", "p")
 _PROB_WORDS = {*PROB_NAMES, "probability", "risk", "risks", "score", "pred", "prediction", "predicted", "forecast"}
-_PROB_WORDS |= {"confidence", "certainty"}
+_PROB_WORDS |= {"confidence", "conf", "certainty", "pd", "likelihood", "propensity"}
+_PERCENT = 100
 _MOST_WORDS = 20  # that stand for probabilities
 _FOLD_WORDS = {"fold", "folds", "split"}
 _WEIGHT_NAMES = {"weight", "weights", "sample_weight", "w"}
@@ -70,7 +75,7 @@ def guess_label(table: Table, prob: Sequence[str] | None) -> str:
         candidates = [name for name in whole if _names_columns(table, name, free)]
         candidates = candidates or [n for n in whole if not _is_aside(table, n) or _looks_like_labels(table, n, free)]
         candidates = candidates or whole
-        for fits in (_repeats, _is_complete, _fits_one_column, _is_no_prediction, _has_label_word):
+        for fits in (_repeats, _is_event, _is_complete, _fits_one_column, _is_no_prediction, _has_label_word):
             candidates = [name for name in candidates if fits(table, name, free)] or candidates
     if not candidates:
         candidates = [name for name in free if _is_whole(frame[name])]
@@ -123,8 +128,8 @@ def _looks_like_labels(table: Table, name: str, free: list[str]) -> bool:
     """Return whether texts are yes and no or the like, or as many as there are columns of probabilities."""
     if table.frame[name].dtype.kind != "O":
         return False
-    seen = table.frame[name].dropna().unique()
-    return event_in_words(list(seen)) is not None or len(seen) == len(likely_probabilities(table)) > 1
+    number = table.frame[name].nunique()
+    return _is_event(table, name, free) or number == len(likely_probabilities(table)) > 1
 
 
 def _repeats(table: Table, name: str, free: list[str]) -> bool:
@@ -148,8 +153,20 @@ def _is_no_prediction(table: Table, name: str, free: list[str]) -> bool:
     return not any(len(other & set(values)) > 1 for other in others)  # then labels are in another column
 
 
+def _is_event(table: Table, name: str, free: list[str]) -> bool:
+    """Return whether texts are yes and no or the like."""
+    seen = table.frame[name].dropna().unique()
+    return table.frame[name].dtype.kind == "O" and event_in_words(list(seen)) is not None
+
+
 def _has_label_word(table: Table, name: str, free: list[str]) -> bool:
-    return bool(_LABEL_WORDS & words_of(name))
+    words = words_of(name)
+    return bool(_LABEL_WORDS & words) or any(word.startswith(_LABEL_STEMS) for word in words)
+
+
+def is_true(name: str) -> bool:
+    """Return whether the name of a column says that it holds what happened."""
+    return bool(words_of(name) & (_TRUE_WORDS | {*LABEL_NAMES})) and not is_predicted(name)
 
 
 def is_predicted(name: str) -> bool:
@@ -159,8 +176,8 @@ def is_predicted(name: str) -> bool:
 
 
 def words_of(name: str) -> set[str]:
-    """Return the words of a name in small letters."""
-    return set(re.split(r"[^a-z]+", name.lower()))
+    """Return the words of a name in small letters, also those that begin with capitals."""
+    return set(re.split(r"[^a-z]+", f"{name} {re.sub('(?<=[a-z])(?=[A-Z])', ' ', name)}".lower()))
 
 
 def fractions(table: Table, names: Sequence[str]) -> list[str]:
@@ -176,8 +193,10 @@ def holds_probabilities(table: Table, name: str) -> bool:
 
 
 def likely_probabilities(table: Table) -> list[str]:
-    """Return the columns of fractions that may be probabilities."""
-    return [name for name in fractions(table, list(table.frame.columns)) if holds_probabilities(table, name)]
+    """Return the columns of fractions that may be probabilities, or percentages by their names."""
+    floats = fractions(table, list(table.frame.columns))
+    named = [name for name in floats if _PROB_WORDS & words_of(name) and table.frame[name].max() <= _PERCENT]
+    return [name for name in floats if name in named or holds_probabilities(table, name)]
 
 
 def guess_prob(
@@ -212,6 +231,14 @@ def guess_prob(
         broken = [name for name in rest if name not in numeric and _mostly_numbers(table, name)]
         named |= {name for name in broken if not _is_aside(table, name)}  # refused, with the value that is no number
         chosen = [name for name in rest if name in named]
+        inside = [name for name in chosen if name in numeric and frame[name].dropna().astype(float).between(0, 1).all()]
+        others = [name for name in chosen if name in numeric and name not in inside]
+        if inside and others and not any(_PROB_WORDS & words_of(name) for name in others):
+            table.refuse(
+                f"the columns {shortened(others)} do not hold probabilities, and {shortened(inside)} may; name the "
+                "probability columns with `prob`",
+                prob=inside,
+            )
     named_so = [name for name in rest if _PROB_WORDS & words_of(name)]
     if in_words is not None:
         chosen = [name for name in rest if set(map(str, frame[name].dropna().unique())) & set(in_words)] or chosen

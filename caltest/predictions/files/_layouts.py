@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from caltest.predictions.files._columns import LABEL_NAMES, is_predicted, likely_probabilities, words_of
+from caltest.predictions.files._columns import LABEL_NAMES, is_predicted, is_true, likely_probabilities
 from caltest.predictions.files._table import Table, is_number, shortened
 from caltest.predictions.files._values import MOST_NORMALISED
 from caltest.predictions.inputs._class_columns import normal, without_prefix
@@ -208,7 +208,7 @@ def _of_top_class(table: Table) -> Table | None:
         return None
     whole = [name for name in frame.columns if name not in likely and frame[name].dtype.kind in "iubO"]
     predicted = [name for name in whole if is_predicted(name)]
-    true = [name for name in whole if name not in predicted and words_of(name) & set(LABEL_NAMES)]
+    true = [name for name in whole if is_true(name)]
     if len(predicted) != 1 or len(true) != 1:
         return None
     seen = [set(map(str, frame[name].head(_LOOKED_AT).unique())) for name in (*true, *predicted)]

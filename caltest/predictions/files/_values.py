@@ -280,7 +280,8 @@ def refuse_several_models(table: Table, columns: Sequence[str], prob: NDArray[An
         table.refuse(
             f"the columns {shortened(list(columns))} do not hold the probabilities of classes: {where} "
             f"they sum to {total[off[0]]:.4g}, not to 1; name the probability columns with `prob`, one of them if each "
-            "is the prediction of another model"
+            "is the prediction of another model",
+            prob=[columns[0]],
         )
 
 

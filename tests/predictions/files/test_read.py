@@ -181,9 +181,9 @@ REFUSED = {
         "the labels are 0, 1, 2, and there is one probability column",
     ),
     "two labels or.csv": (
-        "age,ill,p\n7,no,0.5\n8,yes,0.25\n",
+        "age,ward,p\n7,A,0.5\n8,B,0.25\n",
         {},
-        "any of the columns age, ill could hold the labels",
+        "any of the columns age, ward could hold the labels",
     ),
     "two names.npz": (
         {"p": PROB, "y": LABEL},
