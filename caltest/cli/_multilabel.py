@@ -43,12 +43,13 @@ def run_multilabel(options: argparse.Namespace) -> int:
     columns = read_columns(source, -1, as_text=False, **reading_of(options))
     refuse_if(not columns, f"{options.file}: --multilabel needs a table with a column for each label")
     pairs = _pairs(options, list(columns))
+    labels, event = _as_numbers({name: _column(columns, label) for name, (label, _) in pairs.items()})
     design: dict[str, Any] = {
         name: None if getattr(options, name) is None else _column(columns, getattr(options, name))
         for name in ("groups", "sample_weight")
     }
     table = multilabel_table(
-        pd.DataFrame({name: _column(columns, label) for name, (label, _) in pairs.items()}),
+        pd.DataFrame(labels),
         pd.DataFrame({name: _column(columns, prob) for name, (_, prob) in pairs.items()}),
         **design,
         **chosen(options, "statistic", "n_resamples", "alpha", "workers", "rng", "progress"),
@@ -58,8 +59,9 @@ def run_multilabel(options: argparse.Namespace) -> int:
         "n_samples": table.n_samples,
         "columns": [{"name": name, "label": label, "prob": prob} for name, (label, prob) in pairs.items()],
         "label_guessed": options.label is None,
+        "event": event,
     }
-    text = str(table) if options.details else _as_text(table, pairs, options)
+    text = str(table) if options.details else _as_text(table, pairs, event, options)
     found = {"means": to_plain(table.means()), "verdict": table.verdict.to_dict(), **table.to_dict()}
     show(options, text, facts, **found)
     return code_of(table.decision) if options.exit_code else 0
@@ -88,7 +90,28 @@ def _column(columns: Mapping[str, Any], name: str) -> Any:
     return columns[name]
 
 
-def _as_text(table: MultilabelTable, pairs: Mapping[str, tuple[str, str]], options: argparse.Namespace) -> str:
+def _as_numbers(labels: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """Return labels in words such as yes and no as 1 and 0, and the word that means 1; numbers as they are."""
+    import numpy as np
+    import pandas as pd
+
+    from caltest.predictions.inputs._class_columns import event_in_words
+
+    words = sorted({value for column in labels.values() for value in column.tolist() if isinstance(value, str)})
+    if not words:
+        return labels, None
+    event = event_in_words(words)
+    refuse_if(event is None, f"a label column must hold 0 and 1, or words such as yes and no, got {shortened(words)}")
+    found = {
+        name: np.where(pd.isna(column), np.nan, column == event) if column.dtype == object else column
+        for name, column in labels.items()
+    }
+    return found, str(event)
+
+
+def _as_text(
+    table: MultilabelTable, pairs: Mapping[str, tuple[str, str]], event: str | None, options: argparse.Namespace
+) -> str:
     """Return the answer: which labels are wrong and how, and one table."""
     from caltest.results._description import Description, counted
     from caltest.results._text import to_text
@@ -96,6 +119,7 @@ def _as_text(table: MultilabelTable, pairs: Mapping[str, tuple[str, str]], optio
     guessed = " (guessed by their names)" if options.label is None else ""
     columns = shortened([f"{name} -> {label}, {prob}" for name, (label, prob) in pairs.items()])
     remarks = [*table.how_to_read(), f"Labels, their columns and those of their probabilities: {columns}{guessed}."]
+    remarks += [] if event is None else [f"Of the words in the label columns {event!r} means that a row has the label."]
     if table.rejected_tests.any():
         label, prob = pairs[table.labels[int(table.pvalue_adjusted.argmin())]]
         command = shlex.join(["caltest", "repair", str(options.file), "--label", label, "--prob", prob])

@@ -55,7 +55,7 @@ class MultilabelTable(PartsTable):
     _kind: ClassVar[str] = "Multi-label table"
     _what: ClassVar[tuple[str, str]] = ("label", "labels")
     _within: ClassVar[tuple[str, str]] = ("of", "for")
-    _where: ClassVar[str] = " or fewer with each label"
+    _where: ClassVar[str] = " or fewer for each label"
 
     @property
     def labels(self) -> tuple[str, ...]:

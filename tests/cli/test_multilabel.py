@@ -66,6 +66,23 @@ def test_columns_may_be_named(pictures, run, answer):
     assert found["names"] == names
 
 
+def test_labels_may_be_yes_and_no(pictures, tmp_path, run, answer):
+    path, frame = pictures
+    names = ["cat", "dog", "eel"]
+    words = frame.copy()
+    words[names] = words[names].replace({1.0: "Yes", 0.0: "No"})
+    words.to_csv(tmp_path / "words.csv", index=False)
+    found = answer("test", tmp_path / "words.csv", "--multilabel")
+    expected = answer("test", path, "--multilabel")
+    assert found["tests"] == expected["tests"]
+    assert (found["data"]["event"], expected["data"]["event"]) == ("Yes", None)
+    _, text, _ = run("test", tmp_path / "words.csv", "--multilabel", *FAST)
+    assert "'Yes' means that a row has the label" in " ".join(text.split())
+    words.replace({"Yes": "furry"}).to_csv(tmp_path / "words.csv", index=False)
+    _, _, err = run("test", tmp_path / "words.csv", "--multilabel")
+    assert "must hold 0 and 1, or words such as yes and no, got No, furry" in err
+
+
 @pytest.mark.parametrize(
     ("more", "match"),
     [

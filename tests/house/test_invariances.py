@@ -173,7 +173,7 @@ EXAMPLES: dict[str, Callable[[Data], Any]] = {
         d.y, d.models | {"third": np.sqrt(d.p)}, metrics=["ECE(EqualWidth(5))"], n_cells=[4, 5], **d.design, **FIXED
     ),
     "caltest.multilabel_table": lambda d: ct.multilabel_table(
-        np.column_stack([d.y, d.part > 0]), np.column_stack([d.p, d.q]), **d.design, **FIXED
+        d.y[:, None], d.p[:, None], statistic=ECE, **d.design, **FIXED
     ),
     "caltest.paired_test": lambda d: ct.paired_test(d.y, d.p, d.q, partition=CELLS, **d.design, **FIXED),
     "caltest.recalibration.RecalibratedClassifier.fit": fit_classifier,
@@ -229,7 +229,7 @@ ESTIMATES = {
     "caltest.cells_curve": r"\.value\.",
     "caltest.compare_models": r"\.models\.\d\.(accuracy|brier_mean_score|log_mean_score|estimate|variation)$",
     "caltest.simulation.metric_agreement": r"\.values\.",
-    "caltest.multilabel_table": r"\.tests\.\d\.components\.0\.statistic$",
+    "caltest.multilabel_table": r"\.tests\.\d\.statistic$",
     "caltest.reliability_curve": r"\.(observed|predicted|expected|error|lower|upper)\b",
     "caltest.rejection_curve": r"\.(error|predicted_error|rejected|threshold)\.",
     "caltest.scorers.NegativeError.__call__": "",

@@ -12,7 +12,7 @@ import numpy as np
 from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions.inputs._frames import from_arrow, is_frame, names_of, read_columns
 from caltest.predictions.inputs._refusals import refuse, refuse_if, require
-from caltest.predictions.inputs._validation import SUM_TOLERANCE, validate_given_prob
+from caltest.predictions.inputs._validation import RANGE_TOLERANCE, SUM_TOLERANCE
 
 _PROB = "(?:y[_ .-]?)?(?:probability|proba|prob|predicted|prediction|pred|score|p)"
 _LABEL = "(?:y[_ .-]?)?(?:true|label|target|truth|actual|observed)|y"
@@ -81,13 +81,25 @@ def read_label_columns(y_true: Any, y_prob: Any) -> LabelColumns:
             f"`y_true` must hold 0, 1, and NaN where a label is not known, got {label[row, column]:g} in row {row} of "
             f"the label {names[column]!r}."
         )
-    for name, column, has in zip(names, prob.T, known.T, strict=True):
+    for name, has in zip(names, known.T, strict=True):
         refuse_if(not has.any(), f"`y_true` must have the label {name!r} of some observation, got NaN for all.")
-        try:
-            validate_given_prob(np.where(~has & np.isnan(column), 0.5, column))
-        except ValueError as error:
-            refuse(f"label {name!r}: {error}")
-    return LabelColumns(names, np.where(known, label, 0.0), prob, known)
+    _refuse_outside(prob, known, names)
+    return LabelColumns(names, np.where(known, label, 0.0), np.clip(prob, 0.0, 1.0), known)
+
+
+def _refuse_outside(prob: Floats, known: Booleans, names: Sequence[str]) -> None:
+    """Refuse probabilities of known labels that are missing or outside [0, 1]."""
+    wrong = np.argwhere(known & ~((prob >= -RANGE_TOLERANCE) & (prob <= 1 + RANGE_TOLERANCE)))
+    if not wrong.size:
+        return
+    row, column = wrong[0]
+    values = prob[known]
+    hint = ""
+    if values.min() < 0:
+        hint = "; if these are logits, apply the sigmoid 1 / (1 + exp(-x)) first"
+    elif values.min() >= 0 and 2 < values.max() <= 100:
+        hint = "; if these are percentages, pass y_prob / 100"
+    refuse(f"`y_prob` must lie in [0, 1], got {prob[row, column]:g} in row {row} of the label {names[column]!r}{hint}.")
 
 
 def _second_columns(prob: Any) -> Any:
@@ -110,6 +122,9 @@ def _numbers(values: Any, name: str) -> Floats:
     values = values.detach() if hasattr(values, "detach") else values
     try:
         array = np.asarray(values)
+        if name == "y_prob" and array.dtype.kind in "iub":
+            what = f"got {array.dtype} values, which look like predicted labels or counts"
+            refuse(f"`y_prob` must hold probabilities as floats, {what}.")
         missing = pd.isna(array) if array.dtype == object else False
         return np.array(np.where(missing, np.nan, array), dtype=np.float64)
     except (ValueError, TypeError, RuntimeError) as error:
