@@ -44,10 +44,8 @@ def run_multilabel(options: argparse.Namespace) -> int:
     refuse_if(not columns, f"{options.file}: --multilabel needs a table with a column for each label")
     pairs = _pairs(options, list(columns))
     labels, event = _as_numbers({name: _column(columns, label) for name, (label, _) in pairs.items()})
-    design: dict[str, Any] = {
-        name: None if getattr(options, name) is None else _column(columns, getattr(options, name))
-        for name in ("groups", "sample_weight")
-    }
+    given = chosen(options, "groups", "sample_weight").items()
+    design: dict[str, Any] = {name: _column(columns, column) for name, column in given if column is not None}
     table = multilabel_table(
         pd.DataFrame(labels),
         pd.DataFrame({name: _column(columns, prob) for name, (_, prob) in pairs.items()}),

@@ -20,6 +20,7 @@ from caltest.predictions._sample import induce
 from caltest.predictions.inputs._arguments import reads_label_arguments
 from caltest.predictions.inputs._label_columns import LabelColumns, read_label_columns
 from caltest.predictions.inputs._parts import part_of
+from caltest.predictions.inputs._refusals import refuse_if
 from caltest.predictions.inputs._validation import design_of, validate_choice, validate_rng
 from caltest.resampling import Consistency
 from caltest.resampling.engine._options import LabelOptions
@@ -134,9 +135,9 @@ def multilabel_table(
         If ``statistic`` is no statistic.
     ValueError
         If ``y_true`` does not have two dimensions or another shape than ``y_prob``, or holds anything but 0, 1 and NaN;
-        if a label is known for no observation, or its probability is missing or outside [0, 1] where it is known; if
-        columns of frames have different names; if ``correction`` is unknown, ``n_resamples`` < 1, or ``alpha`` is not
-        strictly between 0 and 1.
+        if a label is known for no observation (of positive weight), or its probability is missing or outside [0, 1]
+        where it is known; if columns of frames have different names; if ``correction`` is unknown, ``n_resamples`` < 1,
+        or ``alpha`` is not strictly between 0 and 1.
 
     Warns
     -----
@@ -164,36 +165,31 @@ def multilabel_table(
     columns = read_label_columns(y_true, y_prob)
     n_labels, level = len(columns.names), options["alpha"]
     design = design_of(options, len(columns.prob))
+    counts = columns.known if design["weight"] is None else columns.known & (design["weight"][:, None] > 0)
+    for name, some in zip(columns.names, counts.T, strict=True):
+        must = "`sample_weight` must be positive for an observation whose labels are known"
+        refuse_if(not some.any(), f"{must}, got 0 for all of the label {name!r}.")
     stopping = stopping_of_tests(n_labels, options | {"n_exceedances": None}, len(columns.prob))
     notes = [*few_draws_notes(n_labels, stopping.n_resamples, level, correction), *_notes(columns)]
     warn_before([note for note in notes if note.code != _MISSING])
+    streams = _streams(options["rng"], n_labels, shared=correction in UNDER_ANY_DEPENDENCE)
+    how: dict[str, Any] = {"n_resamples": stopping, "alpha": level, "workers": options["workers"]}
+    tests = []
     with reporting(options["progress"], "simulating labels") as report:
-        tests = [
-            _test(
-                chosen,
-                columns,
-                k,
-                design,
-                n_resamples=stopping,
-                alpha=level,
-                workers=options["workers"],
-                rng=stream,
-                progress=lambda done, total, k=k: report(k + done / max(total, 1), n_labels),
-            )
-            for k, stream in enumerate(_streams(options["rng"], n_labels, shared=correction in UNDER_ANY_DEPENDENCE))
-        ]
+        for k, how["rng"] in enumerate(streams):
+            how["progress"] = lambda done, total, k=k: report(k + done / max(total, 1), n_labels)
+            tests.append(_test(chosen, columns, k, design, **how))
         report(n_labels, n_labels)
+    smallest = [test.smallest_possible_pvalue for test in tests]
     return MultilabelTable(
         tests=tuple(tests),
         names=columns.names,
         pvalue=float(correct_pvalues([test.pvalue for test in tests], correction).min()),
-        smallest_possible_pvalue=float(
-            correct_pvalues([test.smallest_possible_pvalue for test in tests], correction).min()
-        ),
+        smallest_possible_pvalue=float(correct_pvalues(smallest, correction).min()),
         alpha=level,
         correction=correction,
         notes=tuple(notes),
-        _n_samples=int(columns.known.any(axis=1).sum()),
+        _n_samples=int(counts.any(axis=1).sum()),
     )
 
 

@@ -111,6 +111,15 @@ def test_a_label_is_tested_where_it_is_known():
     assert ct.multilabel_table(masked, prob, **FAST).pvalue == ct.multilabel_table(some, prob, **FAST).pvalue
 
 
+def test_observations_of_weight_0_do_not_count():
+    label, prob = several()
+    weight = np.append(np.ones(200), np.zeros(100))
+    assert ct.multilabel_table(label, prob, sample_weight=weight, **FAST).n_samples == 200
+    label[:200, 1] = np.nan
+    with pytest.raises(ValueError, match=r"`sample_weight` must be positive .*, got 0 for all of the label '1'"):
+        ct.multilabel_table(label, prob, sample_weight=weight)
+
+
 def test_an_impossible_label_has_its_row():
     label, prob = several()
     label[7, 0], prob[7, 0], label[3, 0] = 1, 0.0, np.nan

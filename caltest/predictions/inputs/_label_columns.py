@@ -92,14 +92,13 @@ def _refuse_outside(prob: Floats, known: Booleans, names: Sequence[str]) -> None
     wrong = np.argwhere(known & ~((prob >= -RANGE_TOLERANCE) & (prob <= 1 + RANGE_TOLERANCE)))
     if not wrong.size:
         return
-    row, column = wrong[0]
-    values = prob[known]
-    hint = ""
+    (row, column), values, hint = wrong[0], prob[known], ""
     if values.min() < 0:
         hint = "; if these are logits, apply the sigmoid 1 / (1 + exp(-x)) first"
-    elif values.min() >= 0 and 2 < values.max() <= 100:
+    elif 2 < values.max() <= 100:
         hint = "; if these are percentages, pass y_prob / 100"
-    refuse(f"`y_prob` must lie in [0, 1], got {prob[row, column]:g} in row {row} of the label {names[column]!r}{hint}.")
+    where = f"in row {row} of the label {names[column]!r}"
+    refuse(f"`y_prob` must lie in [0, 1], got {prob[row, column]:g} {where}{hint}.")
 
 
 def _second_columns(prob: Any) -> Any:
