@@ -58,8 +58,8 @@ class ErrorCurveOptions(ScoreOptions, WorkOptions, total=False):
     """What curves of errors take, whose noise floors are drawn."""
 
 
-class EventDesignOptions(EventOptions, DesignOptions, total=False):
-    """What estimates for an event take that know weights and groups."""
+class EventDesignOptions(EventOptions, DesignOptions, TimeOptions, total=False):
+    """What estimates for an event take that know weights, groups and times."""
 
 
 class LookOptions(LensOption, DataOptions, total=False):

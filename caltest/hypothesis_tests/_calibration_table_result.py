@@ -349,7 +349,7 @@ class CalibrationTable(Result):
                 "smallest_fold": name,
                 "direction": self.directions[number],
             }
-        size = test.l2_error  # None where labels depend on each other in time
+        size = test.l2_error
         low, high = (math.nan, math.nan) if size is None else size.root_interval
         return {
             "lens": test.lens_name,

@@ -34,7 +34,6 @@ from caltest.predictions._sample import Sample, induce
 from caltest.predictions._view import LensView
 from caltest.resampling.draws._schemes import Consistency
 from caltest.resampling.draws._signs import NO_GROUPS, GroupsWithSurprise
-from caltest.resampling.draws._timed_draws import TimedOutcome
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._pvalues import correct_pvalues
 from caltest.resampling.engine._run import run
@@ -89,8 +88,8 @@ class Evidence(ABC):
 
     @cached_property
     def interval(self) -> L2Interval | None:
-        """The l2 error with its interval, in default cells; None where labels of several times depend on each other."""
-        if self.sample is None or self.sample.timing is not None:
+        """The l2 error with its interval, in default cells."""
+        if self.sample is None:
             return None
         return interval_of_sample(self.sample, lens=self.lens, lens_name=lens_name(self.lens, self.classes))
 
@@ -285,8 +284,7 @@ class EventEvidence(Evidence):
         """The predictions of the event in cells."""
         if self.sample is None:
             return EventCells.of_counts(*self._event)
-        cells = self.sample.once(EventCells.of)
-        return cells if self.sample.timing is None else _inflated(cells, self.sample)
+        return self.sample.once(EventCells.of)
 
     @property
     def _event(self) -> tuple[Floats, Floats, Floats]:
@@ -506,19 +504,6 @@ class ClassesEvidence(Evidence):
         of_all = ("lens", "classes", "streamed", "averages", "interval", "surprises", "n_windows", "_known")
         known = (*of_all, "confidence", "totals")
         return {"sample": None, **{name: getattr(self, name) for name in known}}
-
-
-def _inflated(cells: EventCells, sample: Sample) -> EventCells:
-    """Return cells in which labels that depend on each other in time count as fewer ones of a larger weight.
-
-    Their number is divided by the inflation, raised by one standard error, as in the draws of the test.
-    """
-    ratio = sample.once(TimedOutcome.of).raised_inflation(sample.outcome)
-    if ratio == 1:  # labels are certain
-        return cells
-    squares, cubes = (cells.count if each is None else each for each in (cells.squares, cells.cubes))
-    events, others = cells.worth
-    return replace(cells, squares=squares * ratio, cubes=cubes * ratio**2, worth=(events / ratio, others / ratio))
 
 
 def finding_of(

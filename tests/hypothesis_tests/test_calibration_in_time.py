@@ -84,8 +84,10 @@ def test_what_is_said():
     assert "predictions that are 7 or more apart have independent errors" in result.conditions[0].text
     assert result.verdict.detectable is None
     assert result.verdict.why_unknown == "labels depend on each other in time"
-    assert result.l2_error is None
-    plain = caltest.calibration_test(LABEL, PROB, **DRAWS).verdict.numbers
+    plain = caltest.calibration_test(LABEL, PROB, **DRAWS)
+    known = caltest.l2_interval(LABEL, PROB, time=TIME, lead=7)
+    assert result.l2_error.root_interval == known.root_interval != plain.l2_error.root_interval
+    plain = plain.verdict.numbers
     for wide, narrow in zip(result.verdict.numbers, plain, strict=False):
         assert wide.estimate == pytest.approx(narrow.estimate, rel=0.1)
         assert wide.interval.low < narrow.interval.low

@@ -53,6 +53,8 @@ class CalibrationInTheLarge(EventEstimate):
         other numbers.
     n_groups, weighted : int or None, bool
         Number of groups, if only these are independent, and whether observations have weights.
+    lead : str or None
+        How long after their predictions labels are known, if those of several times depend on each other.
     notes : tuple of Note
         Cautions.
     """
@@ -150,7 +152,8 @@ def calibration_in_the_large(
     ValueError
         If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if there are
         more than two outcomes; if ``confidence_level`` is not strictly between 0 and 1; if no observation lies in the
-        region.
+        region; if ``lead`` is given without times, is not positive or longer than the data; if ``time`` is given with
+        ``groups``.
 
     See Also
     --------
@@ -167,6 +170,12 @@ def calibration_in_the_large(
     shift, with the t distribution of (number of groups - 1) degrees of freedom; the p-value is the largest one. Fewer
     than 6 groups have no interval, and neither have groups without any event. With ``sample_weight`` the weighted sum
     of the events is standardised, its skewness removed (Hall 1992), and compared with a normal distribution.
+
+    With ``time`` and ``lead`` the same is done with weights whose squares are multiplied by the inflation of the
+    residuals, raised by one standard error, and whose cubes by its square. It is the number by which
+    `caltest.calibration_test` divides: how much more the residuals vary together than those of independent labels.
+    With fewer than 20 stretches of time as long as the lead, or 20 labels other than the most probable one expected,
+    it is the largest one that labels with this lead can have; fewer than 5 such stretches have no interval.
 
     References
     ----------

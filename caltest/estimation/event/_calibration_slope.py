@@ -50,6 +50,8 @@ class CalibrationSlope(EventEstimate):
         other numbers.
     n_groups, weighted : int or None, bool
         Number of groups, if only these are independent, and whether observations have weights.
+    lead : str or None
+        How long after their predictions labels are known, if those of several times depend on each other.
     notes : tuple of Note
         Cautions.
     """
@@ -136,7 +138,8 @@ def calibration_slope(
     ValueError
         If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if there are
         more than two outcomes; if ``confidence_level`` is not strictly between 0 and 1; if no observation lies in the
-        region.
+        region; if ``lead`` is given without times, is not positive or longer than the data; if ``time`` is given with
+        ``groups``.
 
     See Also
     --------
@@ -153,7 +156,8 @@ def calibration_slope(
     with the t distribution of (number of groups - 1) degrees of freedom, and the p-value is the larger one. Fewer than
     6 groups have no interval. With ``sample_weight`` the estimate is that of weighted likelihood. The score of the
     slope with the best intercept is standardised, its skewness removed (Hall 1992), and compared with a normal
-    distribution.
+    distribution. ``time`` and ``lead`` multiply the squares of the weights by the inflation of the residuals, as in
+    `calibration_in_the_large`.
 
     References
     ----------

@@ -14,6 +14,7 @@ from caltest.estimation.event._clusters import Clusters
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._parts import effective_number, sums_in_parts
+from caltest.resampling.draws._timed_draws import TimedOutcome
 from caltest.statistics._recalibration_scores import logits, logits_of
 
 _MANY, _N_CELLS = 1_500, 1_024  # predictions that are kept, and cells of more
@@ -79,6 +80,8 @@ class EventCells:
         Sums of the squared and of the cubed weights, where observations have weights.
     clusters : Clusters or None
         The observations in their groups, where only these are independent.
+    n_windows : float
+        Number of stretches of time as long as the lead that count alike; infinite where labels are independent.
     """
 
     logit: Floats
@@ -95,10 +98,26 @@ class EventCells:
     squares: Floats | None = None
     cubes: Floats | None = None
     clusters: Clusters | None = None
+    n_windows: float = math.inf
 
     @classmethod
     def of(cls, sample: Sample) -> EventCells:
-        """Return the cells of a sample of two outcomes; use ``sample.once(EventCells.of)``."""
+        """Return the cells of a sample of two outcomes; use ``sample.once(EventCells.of)``.
+
+        Labels that depend on each other in time count as fewer ones of a larger weight: their number is divided by the
+        inflation, raised as in the draws of the test, or with little time by the largest one that is possible.
+        """
+        cells = cls._of_sample(sample)
+        if sample.timing is None:
+            return cells
+        timed = sample.once(TimedOutcome.of)
+        ratio = max(timed.raised_inflation(sample.outcome), timed.largest if timed.is_few else 1.0)
+        squares, cubes = (cells.count if each is None else each for each in (cells.squares, cells.cubes))
+        worth = cells.worth[0] / ratio, cells.worth[1] / ratio
+        return replace(cells, squares=squares * ratio, cubes=cubes * ratio**2, worth=worth, n_windows=timed.n_windows)
+
+    @classmethod
+    def _of_sample(cls, sample: Sample) -> EventCells:
         cut, weight = _Cut.of_sample(sample), sample.weight
         cells = cls._of_blocks(_blocks(sample), cut)
         if weight is None and sample.group is None:

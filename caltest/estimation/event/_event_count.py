@@ -173,9 +173,9 @@ def without_skewness(deviation: Any, variance: Any, third: Any, most: float = _M
 
     The cubic of Hall (1992, section 3.9), which increases everywhere, unlike the quadratic of Cornish and Fisher.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         z = deviation / np.sqrt(variance)
-        q = np.clip(third / variance / np.sqrt(variance) / 6, -most, most)
+        q = np.clip(np.divide(third, variance) / np.sqrt(variance) / 6, -most, most)  # floats of Python refuse 0
         skewed = q * z
         standardised = q + z * (1 - skewed * (1 - skewed / 3))
     return np.where(variance > 0, standardised, np.where(deviation == 0, 0.0, np.copysign(np.inf, deviation)))[()]

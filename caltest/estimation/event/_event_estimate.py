@@ -14,6 +14,7 @@ from caltest.estimation.event._event_cells import EventCells
 from caltest.predictions._lens import LensLike, subject_of
 from caltest.predictions._lenses import Canonical
 from caltest.resampling import Consistency
+from caltest.resampling.draws._schemes import TimedLabels
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import DecisionWord, decide, equate_pvalue, level_of, rejects
 from caltest.results._description import percent, sized
@@ -41,6 +42,7 @@ class EventEstimate(Judged, Result):
     n_samples: int
     n_impossible: int
     n_groups: int | None = None
+    lead: str | None = None
     weighted: bool = False
     notes: tuple[Note, ...] = ()
 
@@ -76,7 +78,7 @@ class EventEstimate(Judged, Result):
 
     @property
     def _remarks(self) -> list[str]:
-        (sound,) = Consistency().conditions
+        sound, *_ = (Consistency() if self.lead is None else TimedLabels(lead=self.lead)).conditions
         of_groups = "" if self.n_groups is None else "groups of "
         return [
             "Interval and p-value are computed without Monte Carlo draws.",
@@ -138,6 +140,7 @@ def event_cells(y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any]
         "n_samples": sample.n_samples,
         "n_impossible": cells.n_impossible,
         "n_groups": sample.n_groups,
+        "lead": None if sample.timing is None else sample.timing.text,
         "weighted": sample.weight is not None,
         "notes": tuple(notes),
     }

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from caltest.estimation.event._clusters import FEWEST_GROUPS
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._event_count import EventCount
+from caltest.resampling.draws._timed_draws import FEWEST_WINDOWS
 from caltest.results import ConfidenceInterval
 from caltest.results._decision import level_of
+from caltest.results._description import counted
 
 _NAN = float("nan")
 UNKNOWN = ConfidenceInterval(_NAN, _NAN)
@@ -19,14 +21,13 @@ _SLOPES = 0.2, 5.0  # between which the fitted slope is used, as that of few lab
 _SAME = 1e-6  # slopes that differ by less from 1
 
 
-def few_groups(n_groups: int) -> str:
-    """Return why there is no interval with so few groups; empty if there are enough."""
-    if n_groups >= FEWEST_GROUPS:
-        return ""
-    return (
-        f"{NOTHING}: {n_groups} independent group{'' if n_groups == 1 else 's'} "
-        f"do{'es' if n_groups == 1 else ''} not show how much groups differ, which takes at least {FEWEST_GROUPS}."
-    )
+def nothing_known(cells: EventCells) -> str:
+    """Return why there is no interval with so few groups or so little time; empty if there are enough."""
+    if cells.n_windows < FEWEST_WINDOWS:
+        return f"{NOTHING}: the time is worth only {cells.n_windows:.2g} leads, and it takes {FEWEST_WINDOWS} or more."
+    n = FEWEST_GROUPS if cells.clusters is None else cells.clusters.n_groups
+    why = f"{NOTHING}: {counted(n, 'independent group')} cannot show how groups differ; at least {FEWEST_GROUPS} can."
+    return why if n < FEWEST_GROUPS else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +65,9 @@ class InTheLarge:
         missed = level_of(confidence_level) / 2
         count = EventCount(cells)
         intercept = count.estimate
-        if cells.clusters is not None:
-            error, reason = _error_of_groups(cells, intercept)
-            if reason:
-                return cls(ratio, UNKNOWN, intercept, UNKNOWN, 1.0, reason)
+        error, reason = _error_of_groups(cells, intercept)
+        if reason:
+            return cls(ratio, UNKNOWN, intercept, UNKNOWN, 1.0, reason)
         ends, pvalue = count.interval(missed), count.pvalue(0.0)
         low, high = _expected_events(cells, ends[0], 1.0), _expected_events(cells, ends[1], 1.0)
         slope = min(max(cells.raw_fit[1], _SLOPES[0]), _SLOPES[1])  # NaN stays NaN
@@ -96,15 +96,12 @@ def _expected_events(cells: EventCells, intercept: float, slope: float) -> float
 
 
 def _error_of_groups(cells: EventCells, intercept: float) -> tuple[float, str]:
-    """Return the standard error of the shift between groups, and why there is none."""
-    assert cells.clusters is not None
-    few = few_groups(cells.clusters.n_groups)
-    if few:
+    """Return the standard error of the shift between groups, if there are any, and why nothing is known."""
+    few = nothing_known(cells)
+    if few or cells.clusters is None:
         return math.inf, few
     if math.isinf(intercept):
-        events = "events" if intercept < 0 else "non-events"
-        return math.inf, (
-            f"{NOTHING}: there are no {events}, and the groups do not show whether others would have had some."
-        )
+        none = f"there are no {'events' if intercept < 0 else 'non-events'}"
+        return math.inf, f"{NOTHING}: {none}, and the groups do not show whether others would have had some."
     error = cells.clusters.intercept_error(intercept)
     return error, "" if math.isfinite(error) else f"{NOTHING}: one group alone decides how many events there are."

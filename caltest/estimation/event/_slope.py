@@ -11,7 +11,7 @@ import numpy as np
 
 from caltest.estimation.event._event_cells import FEWEST_EVENTS, EventCells, Moments
 from caltest.estimation.event._event_count import MOST_OF_WEIGHTED, EventCount, outward_root, without_skewness
-from caltest.estimation.event._in_the_large import NOTHING, UNKNOWN, few_groups
+from caltest.estimation.event._in_the_large import NOTHING, UNKNOWN, nothing_known
 from caltest.predictions._arrays import Floats
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.results import ConfidenceInterval
@@ -57,13 +57,12 @@ class Slope:
         centred = cells.centred
         evidence = _Weighted(centred) if cells.squares is not None else _SignedRoot(centred)
         intercept, slope = cells.raw_fit
+        if reason := nothing_known(cells):
+            return cls(slope, intercept, UNKNOWN, 1.0, reason)
         if cells.clusters is not None:
-            reason = few_groups(cells.clusters.n_groups)
-            error = cells.clusters.slope_error(intercept, slope) if math.isfinite(slope) and not reason else math.inf
-            if not reason and not math.isfinite(error):
-                reason = f"{NOTHING}: without one group there is no slope."
-            if reason:
-                return cls(slope, intercept, UNKNOWN, 1.0, reason)
+            error = cells.clusters.slope_error(intercept, slope) if math.isfinite(slope) else math.inf
+            if not math.isfinite(error):
+                return cls(slope, intercept, UNKNOWN, 1.0, f"{NOTHING}: without one group there is no slope.")
         low, high = evidence.interval(missed)
         pvalue = max(2 * _upper_tail(abs(evidence.root(1.0))), SMALLEST_PVALUE)
         if cells.clusters is not None:

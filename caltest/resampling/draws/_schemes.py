@@ -125,6 +125,7 @@ class Consistency(Specification):
                 n_windows=known.n_windows,
                 n_surprises=known.n_surprises,
                 in_batches=known.in_batches,
+                is_few=known.is_few,
             )
         if sample.group is None:
             return self
@@ -234,20 +235,15 @@ class TimedLabels(Consistency):
         most probable one.
     in_batches : bool
         Whether predictions of the same time differ more from each other than those of different times.
+    is_few : bool
+        Whether labels that share all of their shocks are needed too.
     """
 
     lead: str = ""
     n_windows: float = math.inf
     n_surprises: float = math.inf
     in_batches: bool = False
-
-    @property
-    def is_few(self) -> bool:
-        """Whether labels that share all of their shocks are needed too.
-
-        Of batches they are hardly ever rejected, so that there few windows are not enough of a reason.
-        """
-        return self.n_surprises < FEW_SURPRISES or (self.n_windows < FEW_WINDOWS and not self.in_batches)
+    is_few: bool = False
 
     @property
     def decides_nothing(self) -> bool:

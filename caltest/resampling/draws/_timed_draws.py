@@ -231,6 +231,14 @@ class TimedOutcome:
         within = float(np.square(self.prob - np.repeat(mean, size, axis=0)).sum())
         return within > float(np.square(self.prob - self.prob.mean(axis=0)).sum()) / 2
 
+    @property
+    def is_few(self) -> bool:
+        """Whether labels that share all of their shocks are needed too.
+
+        Of batches they are hardly ever rejected, so that there few windows are not enough of a reason.
+        """
+        return self.n_surprises < FEW_SURPRISES or (self.n_windows < FEW_WINDOWS and not self.in_batches)
+
     @cached_property
     def largest(self) -> float:
         """The inflation of labels that share all of their shocks."""

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, logit
 
 from caltest.estimation.event._event_cells import EventCells
-from caltest.estimation.event._event_count import EventCount
+from caltest.estimation.event._event_count import EventCount, without_skewness
 from caltest.predictions._sample import make_sample
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from tests.reference.events import tails_of_sum
@@ -79,3 +79,14 @@ def test_weights_compare_the_standardised_sum():
     low, high = count.interval(0.025)
     error = 1.959964 * np.sqrt(np.square(weight).sum() / 4) / (weight.sum() / 4)  # of the shift, which is symmetric
     assert high - low == pytest.approx(2 * error, rel=0.02)
+
+
+def test_variances_whose_powers_are_0_divide_by_nothing():
+    """Weighted observations whose predictions are nearly 0 or 1 raised ZeroDivisionError."""
+    for variance in (0.0, 1e-320, 1e-200, 1e-12):
+        assert without_skewness(0.0, variance, variance) == pytest.approx(0, abs=0.3)
+        assert without_skewness(1.0, variance, variance) > 1e3
+        assert without_skewness(-1.0, variance, variance) < -1e3
+    cells = EventCells.of(make_sample(np.arange(20) < 1, np.full(20, 1e-200), sample_weight=np.arange(1.0, 21.0)))
+    assert EventCount(cells).pvalue(0.0) < 1e-6
+    assert EventCount(cells).interval(0.025)[0] > 0

@@ -8,7 +8,9 @@ from scipy.special import expit, logit
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._event_count import EventCount
 from caltest.estimation.event._in_the_large import InTheLarge
+from caltest.estimation.event._slope import Slope
 from caltest.predictions._sample import make_sample
+from caltest.resampling.draws._timed_draws import TimedOutcome
 from tests.reference.events import best_intercept, logistic, tails_of_sum
 
 
@@ -95,3 +97,54 @@ def test_groups_that_show_nothing_have_no_interval(y, groups, word):
     assert word in large.reason
     assert np.isnan(large.ratio_interval).all()
     assert large.pvalue == 1
+
+
+def stream(rng, n, lead):
+    """Calibrated forecasts whose outcomes share the shocks between prediction and outcome."""
+    shock = np.convolve(rng.normal(size=n + lead - 1), np.ones(lead), "valid") / np.sqrt(lead)
+    prob = stats.norm.cdf(0.7 * rng.normal(size=n) - 0.5)
+    return prob, (stats.norm.cdf(np.sqrt(0.5) * (shock + rng.normal(size=n))) < prob).astype(int)
+
+
+def timed(y, prob, lead, n_times=None):
+    time = np.arange(len(y)) if n_times is None else np.arange(len(y)) % n_times
+    return make_sample(y, prob, time=time, lead=lead)
+
+
+def test_times_multiply_the_variance_by_the_inflation():
+    prob, y = stream(np.random.default_rng(0), 400, 7)
+    sample = timed(y, prob, 7)
+    ratio = sample.once(TimedOutcome.of).raised_inflation(sample.outcome)
+    assert ratio > 1.5
+    cells = EventCells.of(sample)
+    large = InTheLarge.of(cells, 0.95)
+    # each observation counts as 1 / ratio observations of the weight ratio
+    p = 1 / (1 + np.exp(-(cells.logit + large.intercept_interval.low)))
+    assert cells.squares @ (p * (1 - p)) == pytest.approx(ratio * cells.count @ (p * (1 - p)))
+    shift = (cells.observed - prob.sum()) / np.sqrt(ratio * (prob * (1 - prob)).sum())
+    assert large.pvalue == pytest.approx(2 * stats.norm.sf(abs(shift)), abs=0.03)
+    alone, plain = (InTheLarge.of(one, 0.95) for one in (EventCells.of(timed(y, prob, 1)), cells_of(y, prob)))
+    assert (alone.pvalue, alone.ratio_interval) == (plain.pvalue, plain.ratio_interval)
+
+
+def test_little_time_has_the_largest_inflation_or_no_interval():
+    prob, y = stream(np.random.default_rng(0), 120, 12)
+    sample = timed(y, prob, 12)
+    cells, largest = EventCells.of(sample), sample.once(TimedOutcome.of).largest
+    assert cells.squares.sum() == pytest.approx(120 * largest)
+    assert largest > sample.once(TimedOutcome.of).raised_inflation(sample.outcome)
+    few = EventCells.of(timed(y, prob, 1, n_times=4))
+    for found in (InTheLarge.of(few, 0.95), Slope.of(few, 0.95)):
+        assert "the time is worth only 4 leads, and it takes 5 or more" in found.reason
+        assert found.pvalue == 1
+
+
+@pytest.mark.slow
+def test_coverage_of_calibrated_forecasts_in_time():
+    rng, found = np.random.default_rng(4), []
+    for _ in range(200):
+        prob, y = stream(rng, 365, 7)
+        cells = EventCells.of(timed(y, prob, 7))
+        ends = InTheLarge.of(cells, 0.95).ratio_interval, Slope.of(cells, 0.95).interval
+        found.append([low <= 1 <= high for low, high in ends])
+    assert (np.mean(found, axis=0) >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 200)).all()
