@@ -3,9 +3,10 @@ r"""Labels that are alike within groups, as much as the data allow: the third nu
 Random signs know how much the sums of few groups vary, but not how skewed they are. Where most groups have no event,
 calibrated models are rejected because a group with many events happens to be missing, and no data can show how rare
 such a group is. So where fewer than 20 groups have a surprise, a label other than the most probable one, labels are
-also simulated that share a normal shock within groups. Their intraclass correlation is the upper 80 % confidence limit
-of the observed one, but not above 0.3 unless the observed one is. With the residuals
-:math:`e_i = y_i - p_i` of the event, their variances :math:`v_i`, weights :math:`w_i`, the sums :math:`U_g` and
+also simulated that share a normal shock within groups. Where in each group the surprises are those with the largest
+probabilities, all labels of a group may come from one draw, as copies of an outcome do that is predicted many times:
+then the shock decides alone. Otherwise their intraclass correlation is the upper 80 % confidence limit of the observed
+one, but not above 0.3 unless the observed one is. With the residuals :math:`e_i = y_i - p_i` of the event, their variances :math:`v_i`, weights :math:`w_i`, the sums :math:`U_g` and
 :math:`V_g` of :math:`w_i e_i` and :math:`w_i v_i` over a group and :math:`\delta = \sum_g U_g / \sum_g V_g`,
 
 .. math:: R' = \sum_g \frac{(U_g - \delta V_g)^2}{1 - V_g / \sum_h V_h} \Bigm/
@@ -142,13 +143,28 @@ class RareOutcome:
         number = GroupsWithSurprise.counted(sample).effective_number - 1
         if not self.pairs > 0 or number + 1 >= ENOUGH_GROUPS:
             return 0.0
+        if self.may_be_one_draw(sample.outcome):
+            return 1.0
         (effect,) = self.effect_around(sample.outcome[None])
         worst = effect * number / float(chi2.ppf(1 - _LEVEL, number)) if number > 0 and effect > 0 else np.inf
         own, most = ((one - 1) * self.own / self.pairs for one in (effect, worst))
         return float(np.clip(min(most, max(own, LARGEST_ICC)), 0.0, 1.0))
 
+    def may_be_one_draw(self, label: NDArray[np.unsignedinteger]) -> bool:
+        """Return whether the surprises of each group are those with the largest probabilities.
+
+        Then its labels, of ``(n_samples,)``, may come from one draw that is compared with all of its probabilities.
+        """
+        surprising = (label if self.usual is None else label != self.usual).astype(bool)
+        least, largest = np.full(self.n_groups, np.inf), np.full(self.n_groups, -np.inf)
+        np.minimum.at(least, self.group[surprising], self.prob[surprising])
+        np.maximum.at(largest, self.group[~surprising], self.prob[~surprising])
+        return bool((least > largest).all())
+
     def correlation(self, icc: float) -> float:
-        """Return the correlation of normal numbers that makes labels as alike."""
+        """Return the correlation of normal numbers that makes labels as alike; 1 makes them as alike as they can be."""
+        if icc >= 1:
+            return 1.0
         prob = np.column_stack([1 - self.prob, self.prob])
         weight = np.ones(len(prob)) if self.weight is None else self.weight
         return correlation_in_groups(prob, weight, self.group, self.n_groups, target=icc * self.pairs, n_columns=1)

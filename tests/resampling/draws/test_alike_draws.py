@@ -51,17 +51,36 @@ def test_design_effect_and_correlation_are_those_of_loops(n_classes, weighted):
         number = GroupsWithSurprise.of(sample).effective_number - 1
         most = around * number / chi2.ppf(0.2, number)
         expected = min((most - 1) * own / pairs, max((around - 1) * own / pairs, LARGEST_ICC))
+        split = [[p for e, p, w in group if e > 0] + [2.0] for group in groups]
+        rest = [[p for e, p, w in group if e <= 0] + [-1.0] for group in groups]
+        if all(min(one) > max(other) for one, other in zip(split, rest, strict=True)):
+            expected = 1.0
         assert rare.largest_icc(sample) == pytest.approx(min(max(expected, 0), 1))
 
 
-def test_data_that_show_no_dependence_allow_the_largest_and_enough_groups_need_none():
+def test_few_groups_that_show_no_dependence_allow_the_largest_and_enough_groups_need_none():
     prob, groups = np.full(400, 0.05), np.arange(400) // 10
     some = np.zeros(400, dtype=int)
-    none = make_sample(some, prob, groups=groups)
-    assert none.of_predictions(RareOutcome.of).largest_icc(none) == LARGEST_ICC
+    some[0] = 1
+    one = make_sample(some, prob, groups=groups)
+    assert one.of_predictions(RareOutcome.of).largest_icc(one) == LARGEST_ICC
     some[: 10 * ENOUGH_GROUPS : 10] = 1  # an event in each of so many groups
     enough = make_sample(some, prob, groups=groups)
     assert enough.of_predictions(RareOutcome.of).largest_icc(enough) == 0
+
+
+def test_labels_of_a_group_that_may_be_one_outcome_are_drawn_as_one():
+    prob, groups = np.repeat([0.02, 0.1, 0.3, 0.04], 5), np.repeat(np.arange(4), 5)
+    for events in ([], range(5), [*range(5), *range(10, 15)]):
+        label = np.isin(np.arange(20), list(events)).astype(int)
+        sample = make_sample(label, prob, groups=groups)
+        assert sample.of_predictions(RareOutcome.of).largest_icc(sample) == 1.0
+        ((_, drawn),) = AlikeDraws.as_alike(sample, 1.0, 30, 0).blocks(sample)
+        assert (drawn.reshape(30, 4, 5) == drawn.reshape(30, 4, 5)[:, :, :1]).all()
+    varied = prob + np.tile(np.arange(5) / 1000, 4)
+    for events, one in (([4], True), ([4, 3], True), ([3], False), ([4, 9, 8], True), ([4, 9, 7], False)):
+        sample = make_sample(np.isin(np.arange(20), events).astype(int), varied, groups=groups)
+        assert sample.of_predictions(RareOutcome.of).may_be_one_draw(sample.outcome) is one
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
