@@ -316,14 +316,16 @@ class _Lines:
         found = self._first
         said = f"Label column: {found.label}. Probability columns: {shortened(found.prob)}. {columns_of(found)}"
         print(said, file=sys.stderr, flush=True)
-        times = self._times(self._table(lines[len(self._head) :])) if self._names_of_times else {}
-        return _Problem(found.y_true, found.y_prob, self._lines(len(found.y_true)), times)
+        rest = lines[len(self._head) :]
+        times = self._times(self._table(rest)) if self._names_of_times else {}
+        return _Problem(found.y_true, found.y_prob, self._lines(rest, len(found.y_true)), times)
 
-    def _lines(self, n: int) -> NDArray[Any]:
-        """Return the numbers of the lines that follow those that were read."""
+    def _lines(self, lines: bytes, n: int) -> NDArray[Any]:
+        """Return the numbers of the lines with observations, of some that follow those that were read."""
         import numpy as np
 
-        return self._n_lines + 1 + np.arange(n)
+        filled = np.flatnonzero([bool(line.strip()) for line in lines.split(b"\n")])
+        return self._n_lines + 1 + (filled if len(filled) == n else np.arange(n))
 
     @property
     def _names_of_times(self) -> dict[str, str]:
@@ -357,7 +359,8 @@ class _Lines:
             table = read_table(source, "infer")
         else:
             table = read_text(source, options.sep, options.decimal, header, None)
-        return replace(table, name=self.name, place=lambda row: f"in line {self._n_lines + row + 1}")
+        numbers = self._lines(lines, len(table.frame))
+        return replace(table, name=self.name, place=lambda row: f"in line {numbers[row]}")
 
     def _read_further(self, lines: bytes) -> _Problem:
         """Read lines with the columns of the first ones."""
@@ -373,7 +376,7 @@ class _Lines:
         )
         y_prob = probabilities(table, first.prob, self._options.input, self._options.verbal)
         y_prob = y_prob[:, 0] if first.y_prob.ndim == 1 else y_prob
-        return _Problem(labels(table, first.label), y_prob, self._lines(len(y_prob)), self._times(table))
+        return _Problem(labels(table, first.label), y_prob, self._lines(lines, len(y_prob)), self._times(table))
 
     def _update(self, new: _Problem) -> CalibrationMonitor:
         from caltest.streaming import CalibrationMonitor

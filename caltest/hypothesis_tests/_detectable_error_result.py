@@ -97,6 +97,8 @@ class DetectableError(Result):
         Intraclass correlation of the labels of a group, which was given, or estimated from observed labels.
     icc_interval : ConfidenceInterval or None
         Its 95 % confidence interval, if it was estimated.
+    inflation : float or None
+        How much more residuals vary together than independent ones, if labels depend on each other in time.
     """
 
     errors: tuple[SmallestError, ...]
@@ -110,6 +112,7 @@ class DetectableError(Result):
     n_groups: int | None = None
     icc: float | None = None
     icc_interval: ConfidenceInterval | None = None
+    inflation: float | None = None
 
     _derived: ClassVar[tuple[str, ...]] = ("points", "factor", "too_few", "conclusion", "advice")
 
@@ -163,14 +166,17 @@ class DetectableError(Result):
         if math.isfinite(self.points) and not self.is_rare:
             times, error = (self.points / TOLERATED_POINTS) ** 2, f"errors of {TOLERATED_POINTS:g} percentage points"
             return f"{few} To find {error}, collect {self._about(times)}."
-        if self.n_groups is not None:
-            return f"{few} Collect data from more groups."
+        if self.n_groups is not None or self.inflation is not None:
+            more = "data from more groups" if self.inflation is None else "predictions over a longer time"
+            return f"{few} Collect {more}."
         if rarer <= _EVENTS / sys.maxsize:  # more observations than an array can have
             return few
         return f"{few} Collect {self._about(_EVENTS / rarer / self.n_samples)} at least."
 
     def _about(self, times: float) -> str:
         """Return some times as many observations, or groups, in words."""
+        if self.inflation is not None:
+            return f"predictions over {_times(times)} as long a time"
         if self.n_groups is None:
             return f"about {round_up(self.n_samples * times):,} observations"
         return f"data from about {round_up(self.n_groups * times):,} groups such as these"
@@ -242,9 +248,12 @@ class DetectableError(Result):
             yield f"With {self.n_groups} groups no p-value below {smallest:.4g} is possible: no error would be found."
         elif not found:
             what = "observations" if self.n_groups is None else "groups"
+            what = what if self.inflation is None else "stretches of time"
             yield f"These are so few {what} that no error, however large, would have been found reliably."
         elif missed:
             yield f"That they are {missed} would not have been found reliably, however large the error."
+        if found and self.inflation is not None:
+            yield f"Labels were taken to depend on each other in time as these do (inflation {self.inflation:.3g})."
         if found and self.icc_interval is not None:
             low, high = self.icc_interval
             between = f"intraclass correlation {self.icc:.2g}, 95 % interval {low:.2g} to {high:.2g}"
@@ -265,7 +274,8 @@ class DetectableError(Result):
     def _describe(self) -> Description:
         size = f"{sized(self.n_samples, self.n_groups)}, {self.n_outcomes} outcomes"
         signs = "" if self.n_groups is None else " and with random signs of groups"
-        used = "No label was used." if self.icc_interval is None else "Of labels only their dependence was used."
+        looked = self.icc_interval is not None or self.inflation is not None
+        used = "Of labels only their dependence was used." if looked else "No label was used."
         remarks = [
             "size: shift of the logits, slope of the logits, or temperature of the true probabilities. points: mean "
             "absolute change of the probability, in percentage points. factor: mean of the true probabilities divided "
@@ -291,6 +301,11 @@ def _table(errors: Sequence[SmallestError]) -> Table:
     ]
     columns = {"predictions are": "{kind}", "size": "{shown}", "points": "{points}", "factor": "{factor}"}
     return Table.of(records, columns, left=("size",))
+
+
+def _times(number: float) -> str:
+    """Return how many times as long a time must be, in words."""
+    return "about twice" if number <= 2 else f"about {round_up(number):,} times"
 
 
 def points_in_words(points: float) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from caltest.hypothesis_tests._alike_labels import AlikeLabels, AlikeTest, SignTest
 from caltest.hypothesis_tests._detectable_error_result import USUAL_POWER, DetectableError, SmallestError
+from caltest.hypothesis_tests._labels_in_time import LabelsInTime
 from caltest.hypothesis_tests._power_curve import search_power
 from caltest.hypothesis_tests._typical_errors import (
     TypicalError,
@@ -72,6 +73,8 @@ class Detection:
         Labels of groups, if observations have any.
     mirrored : bool
         Whether the sample is that of the complement of the event.
+    in_time : LabelsInTime or None
+        Labels that depend on each other in time, if they are known only after a lead.
     """
 
     statistic: Statistic
@@ -83,6 +86,7 @@ class Detection:
     n_samples: int | None = None
     alike: AlikeLabels | None = None
     mirrored: bool = False
+    in_time: LabelsInTime | None = None
 
     @classmethod
     def of_either(cls, statistic: Statistic, sample: Sample, **how: Any) -> Detection:
@@ -126,6 +130,8 @@ class Detection:
         """
         if not test.of_calibration or test.fold_names or sample.is_large:
             return None
+        if sample.timing is not None:
+            return cls._in_time(test, sample)
         if sample.group is not None:
             alike = AlikeLabels.as_observed(sample)
             return cls.of(test.test_statistic, sample, alpha=test.alpha, n_resamples=CRITICAL_DRAWS, alike=alike)
@@ -136,6 +142,13 @@ class Detection:
             return cls.of(test.test_statistic, sample, alpha=test.alpha)
         statistic = settle(test.test_statistic, sample)
         return cls(statistic, sample, np.stack(drawn), test.alpha)  # type: ignore[arg-type]
+
+    @classmethod
+    def _in_time(cls, test: TestResult, sample: Sample) -> Detection:
+        """Return a test of a sample with times."""
+        in_time, statistic = LabelsInTime(sample), settle(test.test_statistic, sample)
+        null = in_time.null(statistic, CRITICAL_DRAWS, ~np.uint64(0))
+        return cls(statistic, sample, null, test.alpha, in_time=in_time)
 
     @cached_property
     def usual(self) -> DetectableError:
@@ -155,6 +168,12 @@ class Detection:
         """Return how many of some data sets are rejected whose labels have these probabilities."""
         if self.alike is not None:
             return self._rejections_of_groups(self.alike, true_prob, number, first)
+        if self.in_time is not None:
+            values, plain = self.in_time.values(self.statistic, true_prob, self.seed, first, number)
+            found = self._ranked.rejected(values, self.alpha)
+            if self._shared is not None:
+                found = found & self._shared.rejected(plain, self.alpha)
+            return int(found.sum())
         moved = replace(self.sample, given_null=true_prob)
 
         def evaluate(draws: Draws) -> Floats:
@@ -170,6 +189,12 @@ class Detection:
         assert self.alike is not None
         drawn = self.alike.draw(self.sample.expected, CRITICAL_DRAWS, int(self.seed >> np.uint64(2)))
         return RankedDraws.of(np.concatenate([self._evaluation.of_labels(labels)[0] for labels in drawn], axis=1))
+
+    @cached_property
+    def _shared(self) -> RankedDraws | None:
+        """Draws of labels that share all of their shocks, where there is little time."""
+        assert self.in_time is not None
+        return self.in_time.shared(self.statistic, CRITICAL_DRAWS, ~self.seed - np.uint64(1))
 
     @cached_property
     def _signs(self) -> SignTest:
@@ -197,6 +222,8 @@ class Detection:
     @property
     def _fewer(self) -> int:
         """By what the numbers of data sets are divided, to save time."""
+        if self.in_time is not None:
+            return _FEWER
         if self.alike is None:
             return _FEWER if self.sample.given.size > LARGE else 1
         if self.alike.many is not None:
@@ -273,6 +300,7 @@ class Detection:
             n_groups=self.sample.n_groups,
             icc=None if alike is None else alike.icc,
             icc_interval=None if alike is None else alike.interval,
+            inflation=None if self.in_time is None else self.in_time.inflation,
         )
         return found.of_complement() if self.mirrored else found
 

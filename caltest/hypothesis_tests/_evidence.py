@@ -178,6 +178,7 @@ class Evidence(ABC):
             "n_observed": min(self.frequency, 1 - self.frequency) * sum(self.expected),
             "impossible": self._impossible(test),
             "streamed": self.streamed,
+            "in_time": math.isfinite(self.n_windows),
             "certain": not self.cells.size,
             "advised": _LONGER if self.n_windows < FEWEST_EXPECTED and not rejects(test.pvalue, test.alpha) else (),
         }
@@ -201,7 +202,7 @@ class Evidence(ABC):
     @property
     def why_unknown(self) -> str:
         """Why no smallest detectable error is known, as the rest of a sentence; empty without a reason."""
-        return "labels depend on each other in time" if math.isfinite(self.n_windows) else ""
+        return ""
 
     def _detectable(self, test: TestResult) -> Any:
         """Return the smallest error that would have been found, if none is; None where it is not known."""
@@ -213,8 +214,7 @@ class Evidence(ABC):
 
     def _detection(self, test: TestResult) -> Detection | None:
         """Return the test on simulated labels; None where it is not known."""
-        unknown = self.sample is None or self.sample.timing is not None
-        return None if unknown else Detection.of_test(test, self.sample)  # type: ignore[arg-type]
+        return None if self.sample is None else Detection.of_test(test, self.sample)
 
     def gate(self, test: TestResult) -> float:
         """Return the p-value of calibration that findings need: without impossible labels, where there are any."""

@@ -111,6 +111,8 @@ class Verdict(Result):
         Further sentences of a rejection; with folds the first one says which of them reject.
     parts : tuple of str
         What is wrong in single folds or subgroups, as sentences, if nothing is known to be wrong in all of them.
+    in_time : bool
+        Whether labels are known only after a lead, so that folds would mix past and future.
     n_folds : int
         Number of cross-validation folds; 0 without. The decision is made by fold, the numbers are those of all.
     undecidable : str
@@ -153,12 +155,13 @@ class Verdict(Result):
     cautions: tuple[Note, ...] = ()
     details: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    in_time: bool = False
     n_folds: int = 0
     undecidable: str = ""
     said: str = ""
     advised: tuple[str, ...] = ()
 
-    _left_out: ClassVar[frozenset[str]] = frozenset({"subject"})
+    _left_out: ClassVar[frozenset[str]] = frozenset({"subject", "in_time"})
     _derived: ClassVar[tuple[str, ...]] = ("decision", "conclusion", "advice")
 
     @property
@@ -335,9 +338,16 @@ class Verdict(Result):
             first = f"{first} Check first that the right event is named, and that its column of predictions is."
         if self._by_hand:
             return f"{first} Recalibrate them, and find out on held-out observations what is left."
+        if self.in_time:
+            with_ = "--time and --lead" if about.path else "`time` and `lead`"
+            how = "`caltest repair` and `caltest apply`" if about.path else "`caltest.recalibration`"
+            return (
+                f"{first} Recalibrate them by the earlier predictions alone ({how}), and test the later ones with "
+                f"{with_}: random folds would mix past and future."
+            )
         how = "`caltest.recalibration_study(y_true, y_prob)`"
         if about.path:
-            how = about.command("repair", "-o repaired.csv", without=["--time", "--lead"])
+            how = about.command("repair", "-o repaired.csv")
         return f"{first} {how} recalibrates them and shows on held-out folds what is left."
 
     def _collect(self) -> str:

@@ -49,8 +49,9 @@ def test_commands_that_are_advised_carry_the_lead(forecasts, tmp_path, run):
     frame.assign(risk=frame["risk"] ** 0.2).to_csv(wrong, index=False)
     text = " ".join(run("test", wrong, "--time", "day of issue", "--lead", "7", *FAST)[1].split())
     assert "Calibration is rejected" in text
-    assert "repair" in text
-    assert "--lead 7" not in text.partition("caltest repair")[2].partition("`")[0], "a repair knows no times"
+    assert "Recalibrate them by the earlier predictions alone (`caltest repair` and `caltest apply`)" in text
+    assert "random folds would mix past and future" in text
+    assert "held-out folds" not in text
     code, text, err = run(
         "subgroups", path, "--by", "site", "--time", "day of issue", "--lead", "7D", "--details", *FAST
     )

@@ -151,6 +151,8 @@ def test_bad_input_is_refused_with_its_line(follow, run, drifting, tmp_path):
         code, _, err = follow([text, further])
         assert code == 2
         assert words in err
+    code, _, err = follow([text, "0.5,1\n", "\n\n0.5,1\n\n0.5,7\n"])
+    assert (code, "got 7 in line 57" in err) == (2, True), "empty lines count"
     code, _, err = follow(["risk,died\n"], "--once")
     assert (code, "there are no observations" in err) == (2, True)
     for arguments in ((tmp_path / "absent.csv",), (tmp_path,), (tmp_path / "data.csv", "--poll", "0")):

@@ -82,8 +82,10 @@ def test_what_is_said():
     assert "lead 7, 34.3 independent windows of time" in result.origin
     assert result.method == "timed-labels"
     assert "predictions that are 7 or more apart have independent errors" in result.conditions[0].text
-    assert result.verdict.detectable is None
-    assert result.verdict.why_unknown == "labels depend on each other in time"
+    found = result.verdict.detectable
+    assert found.inflation > 1.5
+    assert f"depend on each other in time as these do (inflation {found.inflation:.3g})" in found.conclusion
+    assert "collect predictions over about" in found.advice
     plain = caltest.calibration_test(LABEL, PROB, **DRAWS)
     known = caltest.l2_interval(LABEL, PROB, time=TIME, lead=7)
     assert result.l2_error.root_interval == known.root_interval != plain.l2_error.root_interval

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
+from scipy.special import expit, logit, ndtr
 from scipy.stats import binom
 
 import caltest
@@ -315,3 +315,27 @@ def test_an_event_and_its_complement_have_the_same_answer(digits):
     assert (low.errors[0].points, low.errors[0].size) == pytest.approx((high.errors[1].points, -high.errors[1].size))
     assert low.factor == pytest.approx(high.factor)
     assert low.predicted == pytest.approx(1 - high.predicted)
+
+
+def in_time(rng, prob, lead=7, correlation=0.5):
+    """Labels whose shocks are those of a market between a forecast and its outcome."""
+    n = len(prob)
+    shock = np.convolve(rng.normal(size=n + lead - 1), np.ones(lead), "valid") / np.sqrt(lead)
+    latent = np.sqrt(correlation) * shock + np.sqrt(1 - correlation) * rng.normal(size=n)
+    return (ndtr(latent) < prob).astype(int)
+
+
+@pytest.mark.slow
+def test_tests_with_times_find_the_error_that_is_stated():
+    rng, time = np.random.default_rng(5), {"time": np.arange(300), "lead": 7, "rng": 0}
+    prob = ndtr(0.9 * rng.normal(size=300) - 0.5)
+    result = caltest.calibration_test(in_time(rng, prob), prob, **time, n_resamples=999)
+    assert result.decision == "not rejected"
+    (error,) = (one for one in result.verdict.detectable.errors if one.kind == "too low")
+    plain = caltest.detectable_error(prob, n_resamples=999, rng=0).errors[0]
+    assert error.size > 1.3 * plain.size
+    true = expit(logit(prob) + error.size)
+    found = [
+        caltest.calibration_test(in_time(rng, true), prob, **time, n_resamples=199).pvalue <= 0.05 for _ in range(100)
+    ]
+    assert np.mean(found) >= 0.8 - 4 * np.sqrt(0.8 * 0.2 / 100)
