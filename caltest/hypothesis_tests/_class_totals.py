@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._event_count import EventCount
 from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._sample import Sample
 from caltest.resampling.distributions._poisson_binomial import Events
+from caltest.resampling.draws._timed_draws import draws_of_test
 from caltest.resampling.engine._pvalues import correct_pvalues
 
 _TIES = 1 - 1e-12
 _BLOCK_VALUES = 2**16  # in the cache
 _N_SUMS = 6
+_DRAWS = 999  # of labels that depend on each other in time
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +102,7 @@ class ClassTotals:
 
 @dataclass(frozen=True, eq=False)
 class DrawnTotals(ClassTotals):
-    r"""Numbers of observations of each class, of which draws were made while observations were added to a state.
+    r"""Numbers of observations of each class, of which draws were made: by a state, or of labels that depend in time.
 
     The score of a class is :math:`|n_k - E_k| / s_k`, with its expected number :math:`E_k` and the mean square
     :math:`s_k^2` of this difference over the draws and the data. The p-value of a class is the share of them whose
@@ -115,6 +118,14 @@ class DrawnTotals(ClassTotals):
 
     drawn: Integers
     expected: Floats
+
+    @classmethod
+    def in_time(cls, sample: Sample) -> DrawnTotals:
+        """Return the totals of a sample with times, with draws of labels as dependent as those of its test."""
+        n_classes, labels = sample.n_outcomes, draws_of_test(sample, _DRAWS, 0).blocks(sample)
+        drawn = [np.bincount(one, minlength=n_classes) for _, some in labels for one in some]
+        count = np.bincount(sample.outcome, minlength=n_classes)
+        return cls(count, (), np.stack(drawn), sample.given.sum(axis=0, dtype=np.float64))
 
     @cached_property
     def predicted(self) -> Floats:

@@ -15,7 +15,7 @@ from caltest.estimation.errors._l2_interval import L2Interval, interval_of_sampl
 from caltest.estimation.event._event_cells import FEWEST_EVENTS, EventCells
 from caltest.estimation.event._in_the_large import InTheLarge
 from caltest.estimation.event._slope import Slope
-from caltest.hypothesis_tests._class_totals import ClassTotals
+from caltest.hypothesis_tests._class_totals import ClassTotals, DrawnTotals
 from caltest.hypothesis_tests._detection import CRITICAL_DRAWS, Detection, sample_of
 from caltest.hypothesis_tests._findings import NamedError, findings_of_classes, findings_of_event, level_of_each
 from caltest.hypothesis_tests._numbers import (
@@ -486,13 +486,15 @@ class ClassesEvidence(Evidence):
 
     @cached_property
     def totals(self) -> ClassTotals | None:
-        """The numbers of observations of the classes; None if observations have groups, weights or a lead."""
+        """The numbers of observations of the classes; None if observations have groups or weights."""
         if self.of_state is not None:
             return self.of_state.totals()
         sample = self.sample
         assert sample is not None
-        if any(design is not None for design in (sample.weight, sample.group, sample.timing)):
+        if sample.weight is not None or sample.group is not None:
             return None
+        if sample.timing is not None:
+            return DrawnTotals.in_time(sample)
         return ClassTotals.of(sample.given, sample.outcome)
 
     def average(self, test: TestResult) -> Number:

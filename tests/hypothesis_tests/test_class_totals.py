@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from caltest.hypothesis_tests._class_totals import ClassTotals, DrawnTotals
+from caltest.predictions._sample import make_sample
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.engine._pvalues import correct_pvalues
 
@@ -86,3 +87,20 @@ def test_the_level_of_drawn_totals():
 def draw(prob, rng):
     """Labels with these probabilities."""
     return (rng.random((len(prob), 1)) > prob.cumsum(axis=1)[:, :-1]).sum(axis=1)
+
+
+def test_totals_of_labels_that_depend_on_each_other_in_time_are_less_certain():
+    rng = np.random.default_rng(1)
+    prob = rng.dirichlet(np.full(3, 2.0), 60)
+    outcome = (rng.random((60, 1)) > prob.cumsum(axis=1)).sum(axis=1)
+    prob, outcome = prob[:, [1, 0, 2]].repeat(7, axis=0), outcome.repeat(7)  # each week has one label
+    sample = make_sample(outcome, prob, time=np.arange(420), lead=7)
+    plain, timed = ClassTotals.of(sample.given, sample.outcome), DrawnTotals.in_time(sample)
+    np.testing.assert_array_equal(timed.count, plain.count)
+    np.testing.assert_allclose(timed.predicted, plain.predicted)
+    assert (timed.pvalue >= plain.pvalue).all()
+    assert timed.pvalue.min() > 3 * plain.pvalue.min()
+    for k in range(3):
+        (low, high), narrow = timed.interval(k, 0.95), plain.interval(k, 0.95)
+        assert low < timed.observed[k] < high
+        assert high - low > 1.5 * (narrow[1] - narrow[0])

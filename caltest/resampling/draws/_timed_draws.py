@@ -394,6 +394,13 @@ class SharedShockDraws(TimedDraws):
         return None
 
 
+def draws_of_test(sample: Sample, n_resamples: int, rng: Any) -> TimedDraws:
+    """Return the draws of the test of a sample: with little time those that share their shocks completely."""
+    if sample.once(TimedOutcome.of).is_few:
+        return SharedShockDraws.completely(n_resamples, rng)
+    return TimedDraws.as_observed(sample, n_resamples, rng)
+
+
 @cache
 def quantile_table() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return the normal quantiles at the places of `draw_labels_in_time`, and their slopes in between."""
