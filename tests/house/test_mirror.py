@@ -30,6 +30,7 @@ THROUGH = {
     "resampling/engine/_statistic.py": "statistics/test_base.py",
     "simulation/models/_level_sets.py": "simulation/models/test_gaussian_mixture_feature_models.py",
     "hypothesis_tests/_evidence.py": "results/test_verdict.py",
+    "hypothesis_tests/_labels_in_time.py": "hypothesis_tests/test_detectable_error.py",
     "streaming/monitors/_bets.py": "streaming/monitors/test_monitor.py",
     "streaming/states/_micro_cells.py": "streaming/states/test_state.py",
 }
