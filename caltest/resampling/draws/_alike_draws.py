@@ -196,7 +196,7 @@ class AlikeDraws(Draws):
 
     def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
         """Yield the sample with outcomes ``(n_replicates, n_samples)`` drawn for it."""
-        bounds, order = sample.of_predictions(_bounds)
+        bounds, order = sample.of_predictions(_bounds if self.correlation < 1 else _bounds_of_groups)
         group = group_of(sample)
         stop = self.first + self.n_resamples
         whole = -(-stop // self.together) * self.together  # a draw does not depend on how many there are
@@ -221,3 +221,17 @@ def _bounds(sample: Sample) -> tuple[NDArray[np.float32], Integers | None]:
         return latent_bounds(sample.expected), None
     order = np.argsort(-sample.expected, axis=1, kind="stable")
     return latent_bounds(np.take_along_axis(sample.expected, order, axis=1)), order
+
+
+def _bounds_of_groups(sample: Sample) -> tuple[NDArray[np.float32], Integers | None]:
+    """Return the bounds of groups that have one outcome each, with the mean probabilities of their observations.
+
+    A patient who is scored several times has one outcome, and no event as often as the mean of the scores says. The
+    largest score would say that this is rarer.
+    """
+    _, order = sample.of_predictions(_bounds)
+    prob = sample.expected if order is None else np.take_along_axis(sample.expected, order, axis=1)
+    group, weight = group_of(sample), sample.weight_or_ones
+    total = np.maximum(np.bincount(group, weight), np.finfo(float).tiny)
+    mean = np.column_stack([np.bincount(group, weight * one) / total for one in prob.T])
+    return latent_bounds(mean)[group], order

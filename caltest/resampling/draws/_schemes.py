@@ -138,6 +138,10 @@ class Consistency(Specification):
         """Return draws of labels that are alike within groups; None if the labels of the sample need none."""
         return None
 
+    def largest_icc(self, sample: Sample) -> float:
+        """Return the largest intraclass correlation that the labels of a sample allow; 0 if no draws are needed."""
+        return 0.0
+
     @reads_arguments
     def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
         """Return ``n_resamples`` draws under this null hypothesis."""
@@ -193,10 +197,12 @@ class SignedGroups(Consistency):
 
     def alike_draws(self, sample: Sample, n_resamples: int, rng: SeedLike) -> AlikeDraws | None:
         """Return draws of labels that are alike within groups; None if the labels of the sample need none."""
-        if sample.is_large:
-            return None
-        icc = sample.of_predictions(RareOutcome.of).largest_icc(sample)
+        icc = self.largest_icc(sample)
         return AlikeDraws.as_alike(sample, icc, n_resamples, rng) if icc > 0 else None
+
+    def largest_icc(self, sample: Sample) -> float:
+        """Return the largest intraclass correlation that the labels of a sample allow; 0 if no draws are needed."""
+        return 0.0 if sample.is_large else sample.of_predictions(RareOutcome.of).largest_icc(sample)
 
     def origin_of_alike(self, n_resamples: int | str, icc: float) -> str:
         """Return the source of the null distribution of labels that are alike in words."""

@@ -84,6 +84,21 @@ def test_labels_of_a_group_that_may_be_one_outcome_are_drawn_as_one():
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_one_outcome_of_a_group_has_the_mean_probability_of_its_observations(n_classes, weighted):
+    sample, number = problem(3, n_classes, weighted), 4_000
+    labels = np.concatenate([some for _, some in AlikeDraws.as_alike(sample, 1.0, number, 0).blocks(sample)])
+    top = np.zeros(sample.n_samples) if n_classes == 2 else sample.expected.argmax(axis=1)
+    rare = 1 - sample.expected[np.arange(sample.n_samples), top.astype(int)]
+    for one in np.unique(sample.group):
+        inside = sample.group == one
+        surprise = labels[:, inside] != top[inside]
+        assert (surprise == surprise[:, :1]).all()
+        mean = np.average(rare[inside], weights=sample.weight_or_ones[inside])
+        assert surprise[:, 0].mean() == pytest.approx(mean, abs=4 * math.sqrt(mean * (1 - mean) / number))
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
 def test_a_draw_does_not_depend_on_how_many_are_made(n_classes):
     sample = problem(1, n_classes, weighted=False)
     draws = AlikeDraws.as_alike(sample, 0.2, 100, 5)

@@ -375,3 +375,34 @@ def test_progress_is_reported_for_shared_draws():
 def test_monte_carlo_error():
     assert monte_carlo_error(0.2, 400) == pytest.approx(0.02)
     assert monte_carlo_error(0.2, 0) == 0.0
+
+
+def copies(prob, n_groups, size):
+    """Return labels in groups that are copies, three in ten groups of them class 1, and no other surprise."""
+    happened = np.arange(n_groups) % 10 < 3
+    return (
+        np.repeat(happened, size).astype(int),
+        np.tile(prob, (n_groups * size, 1)),
+        np.arange(n_groups * size) // size,
+    )
+
+
+def test_a_class_that_no_group_shows_is_tested_with_groups_that_are_copies():
+    label, prob, group = copies([0.696, 0.3, 0.004], 200, 3)
+    table = caltest.calibration_table(label, prob, groups=group, n_resamples=199, rng=0)
+    found = dict(zip(table.labels, table.tests, strict=True))["class 2 against the rest"]
+    chance = 0.996**200  # of a calibrated model
+    assert found.method == "alike-labels"
+    assert found.pvalue >= chance - 4 * math.sqrt(chance * (1 - chance) / 199)
+    assert found.decision == "undecidable"
+
+
+def test_a_subgroup_without_surprises_is_tested_with_groups_that_are_copies_and_others_are_as_they_were():
+    label, prob, group = copies([0.7, 0.3], 200, 3)
+    few = group >= 197  # groups 197 to 199 have no surprise
+    parts = np.where(few, "few", "most")
+    tests = caltest.subgroup_tests(label, prob[:, 1], subgroup=parts, groups=group, n_resamples=199, rng=0)
+    found = dict(zip(tests.subgroups, tests.tests, strict=True))
+    chance = 0.7**3  # of a calibrated model
+    assert found["few"].pvalue >= chance - 4 * math.sqrt(chance * (1 - chance) / 199)
+    assert found["most"].method != "alike-labels"
