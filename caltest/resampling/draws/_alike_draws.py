@@ -5,10 +5,10 @@ calibrated models are rejected because a group with many events happens to be mi
 such a group is. So where fewer than 20 groups have a surprise, a label other than the most probable one, labels are
 also simulated that share a normal shock within groups. Where in each group the surprises are those with the largest
 probabilities, all labels of a group may come from one draw, as copies of an outcome do that is predicted many times:
-then the shock decides alone. Otherwise their intraclass correlation is the upper 80 % confidence limit of the observed
-one, but not above 0.3 unless the observed one is. With the residuals :math:`e_i = y_i - p_i` of the event, their
-variances :math:`v_i`, weights :math:`w_i`, the sums :math:`U_g` and :math:`V_g` of :math:`w_i e_i` and
-:math:`w_i v_i` over a group and :math:`\delta = \sum_g U_g / \sum_g V_g`,
+then each group has one outcome, with the mean of its probabilities. Otherwise their intraclass correlation is the upper
+80 % confidence limit of the observed one, but not above 0.3 unless the observed one is. With the residuals
+:math:`e_i = y_i - p_i` of the event, their variances :math:`v_i`, weights :math:`w_i`, the sums :math:`U_g` and
+:math:`V_g` of :math:`w_i e_i` and :math:`w_i v_i` over a group and :math:`\delta = \sum_g U_g / \sum_g V_g`,
 
 .. math:: R' = \sum_g \frac{(U_g - \delta V_g)^2}{1 - V_g / \sum_h V_h} \Bigm/
                \sum_i w_i^2 v_i (1 + \delta (1 - 2 p_i))
@@ -163,7 +163,7 @@ class RareOutcome:
         return bool((least > largest).all())
 
     def correlation(self, icc: float) -> float:
-        """Return the correlation of normal numbers that makes labels as alike; 1 makes them as alike as they can be."""
+        """Return the correlation of normal numbers that makes labels as alike; 1 means that a group has one outcome."""
         if icc >= 1:
             return 1.0
         prob = np.column_stack([1 - self.prob, self.prob])
