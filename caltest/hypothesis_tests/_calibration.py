@@ -70,8 +70,8 @@ def calibration_test(
     With ``time`` and ``lead``, for forecasts whose labels are known later, labels are simulated that depend on each
     other in time as much as the observed ones do, and every statistic is compared after division by the root of its
     inflation (studentised). The p-value is valid as the time becomes long compared with the lead, for the statistics
-    that groups allow. With little time or rare labels the larger p-value is taken of this and of labels that share all
-    of their shocks; if the time is less than five leads, a test that does not reject is "undecidable".
+    that groups allow. With little time or rare labels the larger p-value is taken of this and of labels that share
+    more of their shocks; if the time is less than five leads, a test that does not reject is "undecidable".
 
     With ``sample_weight`` the statistic is weighted and labels are simulated as before: the p-value is exact given
     weights that depend on predictions and covariates, not on labels.

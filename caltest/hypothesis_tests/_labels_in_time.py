@@ -57,10 +57,11 @@ class LabelsInTime:
         return self._null(statistic, TimedDraws(seed, 0, number, self._correlation))
 
     def shared(self, statistic: Statistic, number: int, seed: np.uint64) -> RankedDraws | None:
-        """Return draws of labels that share all of their shocks, where the test needs them; None where it does not."""
-        if not self.scheme.is_few:
-            return None
-        return RankedDraws.of(self._null(statistic, SharedShockDraws(seed, 0, number, 1.0)))
+        """Return draws of labels that share more of their shocks, where the test needs them; None where it does not."""
+        for correlation in self.scheme.shared:
+            draws = SharedShockDraws.with_correlation(correlation, self.sample, number, 0)
+            return RankedDraws.of(self._null(statistic, replace(draws, seed=seed)))
+        return None
 
     def _null(self, statistic: Statistic, draws: Draws) -> Floats:
         (found,) = draw_nulls([Question(statistic, LensView(self.sample))], self.sample, draws)

@@ -316,13 +316,13 @@ def drawn_deviations(sample: Sample, cells: Cells, null: Consistency, n_resample
     """Return observed minus expected frequency of the event in each cell under calibration, ``(B + 1, n_cells)``.
 
     One array for simulated labels, and one for random signs of the groups if there are groups. Labels of forecasts in
-    time share shocks as the observed ones do, and where these do not show how much, another array is of labels that
-    share them completely. The first row of each is that of the data.
+    time share shocks as the observed ones do, and where these do not show how much, further arrays are of labels that
+    share more of them. The first row of each is that of the data.
     """
     generator, scheme = validate_rng(rng), null.for_sample(sample)
     if isinstance(scheme, TimedLabels):
         draws: list[Draws] = [TimedDraws.as_observed(sample, n_resamples, generator)]
-        draws += [SharedShockDraws.completely(n_resamples, generator)] * scheme.is_few
+        draws += [SharedShockDraws.with_correlation(one, sample, n_resamples, generator) for one in scheme.shared]
         return [_of_draws(sample, cells, one) for one in draws]
     schemes = dict.fromkeys([null, scheme])
     return [_of_draws(sample, cells, one.draws(n_resamples, generator)) for one in schemes]
@@ -343,9 +343,9 @@ def origin_of_cells(sample: Sample, null: Consistency, n_resamples: int) -> str:
     """Return where bars and p-values of the cells of a curve come from, in words."""
     scheme = null.for_sample(sample)
     if isinstance(scheme, TimedLabels):
-        text = scheme.origin_of_timed(f"{n_resamples:,}", inflation_of(sample), shared=False)
-        worst = ", and of labels that share them completely; the wider bar and the larger p-value count"
-        return f"{text}{worst * scheme.is_few}"
+        text = scheme.origin_of_timed(f"{n_resamples:,}", inflation_of(sample), shared=0.0)
+        worst = ", and of labels that share more of them; the wider bar and the larger p-value count"
+        return f"{text}{worst * bool(scheme.shared)}"
     if not isinstance(scheme, SignedGroups):
         return null.origin(n_resamples)
     return (

@@ -136,8 +136,8 @@ def reliability_curve(
     which holds for few groups with an event: the widest bar and the largest p-value count. With ``time`` and ``lead``,
     of forecasts whose labels are known after a lead, labels are simulated that share shocks of time as the observed
     ones do, and their deviations are divided by the root of their inflation (see `calibration_test`); where little
-    time or rare labels do not show how much they share, the wider bar counts of these and of labels that share them
-    completely.
+    time or rare labels do not show how much they share, the wider bar counts of these and of labels that share more of
+    them.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from caltest.resampling.draws._alike_draws import AlikeDraws, RareOutcome
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.draws._rows import RowDraws
 from caltest.resampling.draws._signs import MANY_GROUPS, NO_GROUPS, AllSigns, GroupsWithSurprise, SignDraws
-from caltest.resampling.draws._timed_draws import FEW_SURPRISES, FEW_WINDOWS, FEWEST_WINDOWS, TimedOutcome
+from caltest.resampling.draws._timed_draws import FEW_SURPRISES, FEW_WINDOWS, FEWEST_WINDOWS, MANY_WINDOWS, TimedOutcome
 from caltest.results import Note
 from caltest.results._naming import Specification, describe
 
@@ -125,7 +125,7 @@ class Consistency(Specification):
                 n_windows=known.n_windows,
                 n_surprises=known.n_surprises,
                 in_batches=known.in_batches,
-                is_few=known.is_few,
+                shared=known.shared,
             )
         if sample.group is None:
             return self
@@ -241,15 +241,15 @@ class TimedLabels(Consistency):
         most probable one.
     in_batches : bool
         Whether predictions of the same time differ more from each other than those of different times.
-    is_few : bool
-        Whether labels that share all of their shocks are needed too.
+    shared : tuple of float or None
+        Correlations of further labels that are needed, as in `TimedOutcome`.
     """
 
     lead: str = ""
     n_windows: float = math.inf
     n_surprises: float = math.inf
     in_batches: bool = False
-    is_few: bool = False
+    shared: tuple[float | None, ...] = ()
 
     @property
     def decides_nothing(self) -> bool:
@@ -262,15 +262,13 @@ class TimedLabels(Consistency):
         windows = f"worth only {self.n_windows:.3g} stretches of time as long as the lead"
         if self.decides_nothing:
             text = f"The predictions are {windows}, fewer than {FEWEST_WINDOWS}: nothing can be decided."
-        elif self.n_windows < FEW_WINDOWS or self.n_surprises < FEW_SURPRISES:
+        elif self.n_windows < MANY_WINDOWS or self.n_surprises < FEW_SURPRISES:
             few = f"only {self.n_surprises:.3g} labels other than the most probable one are to be expected"
-            found = [f"the predictions are {windows}"] * (self.n_windows < FEW_WINDOWS)
+            found = [f"the predictions are {windows}"] * (self.n_windows < MANY_WINDOWS)
             found += [few] * (self.n_surprises < FEW_SURPRISES)
-            worst = "The larger p-value is taken of this and of labels that share all of their shocks. "
-            text = (
-                f"How much labels depend on each other is not known well, because {' and '.join(found)}. "
-                f"{worst * self.is_few}Collect predictions over a longer time."
-            )
+            worst = "The larger p-value is taken of this and of labels that share more of their shocks. "
+            text = f"How much labels depend on each other is not known well, because {' and '.join(found)}. "
+            text += f"{worst * bool(self.shared)}Collect predictions over a longer time."
         else:
             return ()
         return (Note("C305", text),)
@@ -283,12 +281,14 @@ class TimedLabels(Consistency):
         text = sound.text.replace("observations are independent", independent)
         return Note(sound.code, text), Note("C105", "there are many stretches of time as long as the lead.")
 
-    def origin_of_timed(self, n_resamples: int | str, inflation: float, *, shared: bool) -> str:
+    def origin_of_timed(self, n_resamples: int | str, inflation: float, *, shared: float) -> str:
         """Return the source of a null distribution of labels that share shocks of time in words."""
-        how = "completely" if shared else f"as the observed ones do (inflation {inflation:.2f}), studentised"
-        drawn = f"{_in_words(n_resamples)} Monte Carlo draws of labels that share shocks of time {how}"
-        windows = f"{self.n_windows:,.3g} independent windows of time"
-        return f"{drawn}, predictions fixed, lead {self.lead}, {windows} (asymptotic)"
+        own = f"as the observed ones do (inflation {inflation:.2f}), studentised"
+        how = f"with a correlation of {shared:.2g}" if shared else own
+        drawn = (
+            f"{_in_words(n_resamples)} Monte Carlo draws of labels that share shocks of time {how}, predictions fixed"
+        )
+        return f"{drawn}, lead {self.lead}, {self.n_windows:,.3g} independent windows of time (asymptotic)"
 
 
 def validate_resampling(resampling: Any) -> Consistency:

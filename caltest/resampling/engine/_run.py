@@ -218,15 +218,15 @@ def _conclude_in_time(
 ) -> Answers:
     """Return the answers where labels are known only after a lead.
 
-    Where there is too little time, or where labels are rare, the p-values of labels that share their shocks completely
-    are taken if these are larger.
+    Where there is too little time, or where labels are rare, the p-values of labels that share more of their shocks are
+    taken if these are larger.
     """
     found = conclude(TimedDraws.as_observed(base, n_resamples, rng))
     own = [_in_time(null, answer.sample) for answer in found.answers]
-    if any(scheme.is_few for scheme in own):
-        shared = conclude(SharedShockDraws.completely(n_resamples, rng))
+    for correlation in dict.fromkeys(one for scheme in own for one in scheme.shared):
+        shared = conclude(SharedShockDraws.with_correlation(correlation, base, n_resamples, rng))
         both = zip(own, found.answers, shared.answers, strict=True)
-        answers = tuple(_of_larger(*pair) if scheme.is_few else pair[0] for scheme, *pair in both)
+        answers = tuple(_of_larger(*pair) if correlation in scheme.shared else pair[0] for scheme, *pair in both)
         found = Answers(answers, max(found.pvalue, shared.pvalue), found.smallest)
     pairs = zip(own, found.answers, strict=True)
     answers = tuple(one.undecided() if scheme.decides_nothing else one for scheme, one in pairs)

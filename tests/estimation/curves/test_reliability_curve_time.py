@@ -55,7 +55,7 @@ def test_little_time_takes_the_wider_bar_of_two():
     both = drawn_deviations(sample, cells_of(sample, CELLS), Consistency(), 99, 0)
     assert [found.shape for found in both] == [(100, 4)] * 2
     curve = ct.reliability_curve(label, prob, partition=CELLS, n_resamples=99, rng=0, **time)
-    assert "share them completely" in curve.origin
+    assert "share more of them" in curve.origin
     assert any(note.code == "C305" for note in curve.notes)
 
 

@@ -121,7 +121,7 @@ def test_the_moment_equation_is_that_of_the_normal_distribution(n_classes):
 
 
 @pytest.mark.parametrize(("n_classes", "weighted", "each"), CASES)
-def test_the_correlation_solves_the_equation_for_the_raised_inflation(n_classes, weighted, each):
+def test_the_correlation_solves_the_equation_for_the_inflation(n_classes, weighted, each):
     sample = problem(7, n_classes, weighted, each)
     sample = sample.relabelled(np.zeros_like(sample.outcome))  # nothing varies more
     outcome, pairs = sample.once(TimedOutcome.of), pairs_of(sample)
@@ -138,6 +138,11 @@ def test_the_correlation_solves_the_equation_for_the_raised_inflation(n_classes,
     (ratio,) = outcome.inflation(sample.outcome[None])
     raised = ratio / (1 - lost / total) * (1 + math.sqrt(noise) / total)
     assert outcome.raised_inflation(sample.outcome) == pytest.approx(raised)
+    assert outcome.in_batches == (each > 1)
+    further = SharedShockDraws.with_correlation(None, sample, 9, 0).correlation
+    assert further == outcome.correlation(sample.outcome, 1.0) >= outcome.correlation(sample.outcome)
+    if each == 1:  # only that of batches is raised
+        raised = ratio / (1 - lost / total)
     bound = outcome.bound.astype(float)
     terms = np.sum([one.terms(bound, outcome.classes) for one in outcome.scored], axis=0)
     correlation = outcome.correlation(sample.outcome)
@@ -208,7 +213,7 @@ def test_residuals_are_scaled_to_the_observed_inflation():
     scale = TimedDraws(np.uint64(1), 0, 50, 0.5).scale(sample, outcomes)
     inflation = sample.once(TimedOutcome.of).inflation(outcomes)
     np.testing.assert_allclose(scale**2 * inflation, inflation_of(sample))
-    assert SharedShockDraws.completely(5, 0).scale(sample, outcomes) is None
+    assert SharedShockDraws.with_correlation(1.0, sample, 5, 0).scale(sample, outcomes) is None
     alone = make_sample([0, 1], [0.4, 0.6], time=[0, 9], lead=9)
     assert TimedDraws(np.uint64(1), 0, 2).scale(alone, np.zeros((2, 2), np.uint8)) is None
 
