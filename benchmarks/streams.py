@@ -95,8 +95,17 @@ STREAMS: dict[str, Callable[..., Stream]] = {
 }
 
 
+def powered(prob, power):
+    """Return the probabilities of classes, or of the event, that are proportional to powers."""
+    both = np.clip(prob if prob.ndim == 2 else np.column_stack([1 - prob, prob]), 1e-9, None) ** power
+    both /= both.sum(axis=1, keepdims=True)
+    return both if prob.ndim == 2 else both[:, 1]
+
+
 def distorted(stream, kind):
-    """Return a stream of two outcomes whose predictions are wrong: "shift", "slope", or "region"."""
+    """Return a stream whose predictions are wrong: "vague", or of two outcomes "shift", "slope", or "region"."""
+    if kind == "vague":
+        return Stream(stream.time, powered(stream.y_prob, 0.6), stream.y_true)
     score = logit(np.clip(stream.y_prob, 1e-9, 1 - 1e-9))
     if kind == "shift":
         score = score + 0.3

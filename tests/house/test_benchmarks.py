@@ -18,7 +18,6 @@ from benchmarks import (
     few_groups,
     findings,
     folds,
-    forecasts,
     groups,
     groups_comparisons,
     markdown,
@@ -194,7 +193,7 @@ def test_another_checkout_must_hold_the_package(tmp_path):
 
 
 def test_pages_have_the_tables_of_the_data():
-    for program in (pitfalls, folds, findings, forecasts):
+    for program in (pitfalls, folds, findings):
         made, name = program.STUDIES, program.STUDIES.program
         frame = pages.read((DOCS / "data" / f"{name}.csv").read_text())
         assert set(frame["study"]) == set(made.studies)

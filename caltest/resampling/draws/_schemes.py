@@ -18,7 +18,7 @@ from caltest.resampling.draws._alike_draws import AlikeDraws, RareOutcome
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.draws._rows import RowDraws
 from caltest.resampling.draws._signs import MANY_GROUPS, NO_GROUPS, AllSigns, GroupsWithSurprise, SignDraws
-from caltest.resampling.draws._timed_draws import FEW_SURPRISES, FEW_WINDOWS, FEWEST_WINDOWS, MANY_WINDOWS, TimedOutcome
+from caltest.resampling.draws._timed_draws import FEW_SURPRISES, FEWEST_WINDOWS, MANY_WINDOWS, TimedOutcome
 from caltest.results import Note
 from caltest.results._naming import Specification, describe
 

@@ -9,7 +9,7 @@ import caltest
 from caltest.predictions._sample import make_sample
 from caltest.resampling.draws._labels import OutcomeDraws
 from caltest.resampling.draws._rows import RowDraws
-from caltest.resampling.draws._schemes import SignedGroups, TimedLabels, validate_resampling
+from caltest.resampling.draws._schemes import SignedGroups, validate_resampling
 from caltest.resampling.engine._evaluation import null_values
 from caltest.results._naming import describe
 from tests.reference import naive
@@ -143,26 +143,3 @@ def test_resampled_predictions_with_a_calibration_function():
     right = caltest.Consistency(resample_predictions=True, calibration_function=sharper)
     assert caltest.calibration_test(y_true, y_prob, resampling=right, **options).pvalue > 0.05
     assert caltest.calibration_test(y_true, y_prob, resampling=ROWS, **options).pvalue == 0.01
-
-
-@pytest.mark.parametrize(
-    ("known", "shared"),
-    [
-        ({"n_windows": 40, "n_surprises": 20}, ()),
-        ({"n_windows": 39, "n_surprises": 20}, (None,)),
-        ({"n_windows": 19, "n_surprises": 20}, (1.0,)),
-        ({"n_windows": 19, "n_surprises": 20, "in_batches": True}, ()),
-        ({"n_windows": 39, "n_surprises": 19}, (1.0, 0.8)),
-        ({"n_windows": 400, "n_surprises": 19, "in_batches": True}, (1.0, 0.8)),
-    ],
-)
-def test_labels_that_share_more_are_needed_with_little_time_or_rare_labels(known, shared):
-    """Of 33 windows 11 % of calibrated forecasts of a persistent state were rejected, and 8 % of an event of 1 %."""
-    scheme = TimedLabels(lead="7", **known)
-    assert scheme.shared == shared
-    texts = [scheme.origin_of_timed(99, 1.5, shared=one) for one in (0.0, 1.0, 0.8)]
-    assert "(inflation 1.50), studentised" in texts[0]
-    assert [text.split(",")[0].split("time ")[1] for text in texts[1:]] == [
-        "with a correlation of 1",
-        "with a correlation of 0.8",
-    ]
