@@ -127,13 +127,31 @@ def _add_products(label, start, lead, residual, near, variance, work, last, foun
 
 @kernel
 def draw_labels_in_time(
-    bound, name, order, start, lead, correlation, quantile, slope, residual, near, variance, seed, first, out, products
+    bound,
+    name,
+    order,
+    start,
+    lead,
+    correlation,
+    group,
+    n_groups,
+    alike,
+    quantile,
+    slope,
+    residual,
+    near,
+    variance,
+    seed,
+    first,
+    out,
+    products,
 ):
     """Fill ``out (n_replicates, n_samples)`` with labels that share a shock within windows of ``lead`` steps of time.
 
     The windows of each replicate follow each other from a random step on. The label of observation i is ``name[c]``,
     where c is the number of ``bound (n_samples, n_bounds)`` that do not exceed
-    ``sqrt(correlation) * shock + sqrt(1 - correlation) * noise_i``.
+    ``sqrt(correlation) * shock + sqrt(alike) * shock_g + sqrt(1 - correlation - alike) * noise_i``, with a shock of the
+    ``group (n_samples,)`` of the observation if ``n_groups`` is not 0.
     Observations are in the order of time, ``start (n_steps + 1,)`` is the first one of each step, and
     ``order (n_samples,)`` where they stand in ``out``. ``quantile`` and ``slope`` tabulate the normal quantile
     function, as `_fill_normals` looks it up. ``products (n_replicates, 2)`` become those of `products_in_time`, of
@@ -142,7 +160,9 @@ def draw_labels_in_time(
     n_replicates, n_samples = out.shape
     n_bounds = bound.shape[1]
     shared = float32(math.sqrt(correlation))
-    apart = float32(math.sqrt(1 - correlation))
+    of_group = float32(math.sqrt(alike))
+    apart = float32(math.sqrt(max(1 - correlation - alike, 0.0)))
+    shock = np.empty((n_groups, LANES), np.float32)
     state = np.empty((4, LANES), np.uint64)
     half = np.empty((_ROWS, LANES), np.uint32)
     tail = np.empty((_ROWS, LANES), np.float32)
@@ -155,9 +175,14 @@ def draw_labels_in_time(
     work = np.empty((7, LANES))
     last = np.empty((lead, LANES))
     found = np.empty((2, LANES))
-    for group in range(0, n_replicates, LANES):
-        n_lanes = min(LANES, n_replicates - group)
-        _seed(seed, first + group, state)
+    for begun in range(0, n_replicates, LANES):
+        n_lanes = min(LANES, n_replicates - begun)
+        _seed(seed, first + begun, state)
+        for g in range(n_groups):
+            if g % _ROWS == 0:
+                _fill_normals(state, quantile, slope, half, tail, normal)
+            for lane in range(LANES):
+                shock[g, lane] = of_group * normal[g % _ROWS, lane]
         _fill_normals(state, quantile, slope, half, tail, normal)
         for lane in range(LANES):
             begin[lane] = (uint64(half[0, lane]) * uint64(lead)) >> uint64(32)
@@ -182,22 +207,25 @@ def draw_labels_in_time(
                 lowest = bound[i, 0]
                 for lane in range(LANES):
                     latent[lane] = common[lane] + apart * normal[used, lane]
+                if n_groups:
+                    for lane in range(LANES):
+                        latent[lane] += shock[group[i], lane]
                 for lane in range(LANES):
                     own[lane] = latent[lane] >= lowest
                 for c in range(1, n_bounds):
                     for lane in range(LANES):
                         own[lane] += latent[lane] >= bound[i, c]
                 used += 1
-        for begun in range(0, n_samples, _TILE):
+        for tile in range(0, n_samples, _TILE):
             for lane in range(n_lanes):
-                for i in range(begun, min(begun + _TILE, n_samples)):
-                    out[group + lane, order[i]] = name[label[i, lane]]
+                for i in range(tile, min(tile + _TILE, n_samples)):
+                    out[begun + lane, order[i]] = name[label[i, lane]]
         found[:] = 0.0
         for k in range(residual.shape[0]):
             _add_products(label, start, lead, residual[k], near[k], variance[k], work, last, found)
         for lane in range(n_lanes):
-            products[group + lane, 0] = found[0, lane]
-            products[group + lane, 1] = found[1, lane]
+            products[begun + lane, 0] = found[0, lane]
+            products[begun + lane, 1] = found[1, lane]
 
 
 @kernel

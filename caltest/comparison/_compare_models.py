@@ -27,6 +27,7 @@ from caltest.predictions.inputs._models import named_models, naming, validate_mo
 from caltest.predictions.inputs._parts import validate_folds
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import (
+    refuse_crossed,
     refuse_if,
     validate_choice,
     validate_design,
@@ -173,6 +174,7 @@ def compare_models(
         options=options,
     )
     beside = validate_design(design["sample_weight"], design["groups"], len(outcomes[0]), timing)
+    refuse_crossed(beside)
     observed = [Observed(prob, outcome, beside) for prob, outcome in problems.values()]
     samples = [one.behind(look) for one in observed]
     few = few_draws_of_models(len(problems), n_resamples, correction, options["alpha"])

@@ -18,7 +18,7 @@ from caltest.predictions.cells._cells import few_cells_notes
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import naming, validate_models
 from caltest.predictions.inputs._parts import validate_folds
-from caltest.predictions.inputs._validation import SeedLike, refuse_if, validate_design, validate_rng
+from caltest.predictions.inputs._validation import SeedLike, refuse_crossed, refuse_if, validate_design, validate_rng
 from caltest.results._progress import Progress, reporting
 
 
@@ -168,6 +168,7 @@ def paired_test(
         tests = each_fold(paired_test, parts, arguments, each, **options)
         return combine_differences(parts.names, tests, options["alpha"])
     design = validate_design(sample_weight, groups, len(outcome), timing)
+    refuse_crossed(design)
     samples = [induce(prob, outcome, lens=options["lens"], **design) for prob in probs]
     return _compare(probs, samples, paired=True, **options)
 

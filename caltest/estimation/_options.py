@@ -21,7 +21,12 @@ from caltest.predictions.inputs._options import (
     WorkOptions,
 )
 from caltest.predictions.inputs._refusals import refuse_if
-from caltest.predictions.inputs._validation import validate_design, validate_given_problem, validate_problem
+from caltest.predictions.inputs._validation import (
+    refuse_crossed,
+    validate_design,
+    validate_given_problem,
+    validate_problem,
+)
 from caltest.resampling.engine._options import NullOption
 from caltest.results._naming import describe
 from caltest.statistics import ECE, Statistic
@@ -125,5 +130,6 @@ def looked_at(
     """Return the sample of validated predictions behind a lens, and what its result says of the lens."""
     weight, *others = (options.get(name) for name in ("sample_weight", "groups", "time", "lead"))
     design = validate_design(weight, others[0], len(prob), *others[1:])
+    refuse_crossed(design)
     sample = induce(prob, outcome, lens=look, region=options.get("region"), **design)
     return sample, {"lens": look, "lens_name": lens_name(look, options["classes"])}

@@ -71,7 +71,9 @@ def calibration_test(
     other in time as much as the observed ones do, and every statistic is compared after division by the root of its
     inflation (studentised). The p-value is valid as the time becomes long compared with the lead, for the statistics
     that groups allow. With little time or rare labels the larger p-value is taken of this and of labels that share
-    more of their shocks; if the time is less than five leads, a test that does not reject is "undecidable".
+    more of their shocks; if the time is less than five leads, a test that does not reject is "undecidable". Together
+    with ``groups``, labels depend on each other if they are less than a lead apart or of the same group however far
+    apart.
 
     With ``sample_weight`` the statistic is weighted and labels are simulated as before: the p-value is exact given
     weights that depend on predictions and covariates, not on labels.

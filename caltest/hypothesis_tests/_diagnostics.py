@@ -177,7 +177,9 @@ def _origin(answer: Answer, null: Consistency) -> str:
     if isinstance(answer.draws, AlikeDraws) and isinstance(scheme, SignedGroups):
         return _simulated_origin(answer, partial(scheme.origin_of_alike, icc=answer.draws.icc))
     if isinstance(answer.draws, TimedDraws) and isinstance(scheme, TimedLabels):
-        shared = answer.draws.correlation if isinstance(answer.draws, SharedShockDraws) else 0.0
+        shared = (
+            max(answer.draws.correlation, answer.draws.alike) if isinstance(answer.draws, SharedShockDraws) else 0.0
+        )
         how = partial(scheme.origin_of_timed, inflation=inflation_of(answer.sample), shared=shared)
         return _simulated_origin(answer, how)
     if answer.tail is None:

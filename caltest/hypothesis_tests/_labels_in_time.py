@@ -49,17 +49,17 @@ class LabelsInTime:
         return inflation_of(self.sample)
 
     @cached_property
-    def _correlation(self) -> float:
-        return self.sample.once(TimedOutcome.of).correlation(self.sample.outcome)
+    def _shares(self) -> tuple[float, float]:
+        return self.sample.once(TimedOutcome.of).correlations(self.sample.outcome)
 
     def null(self, statistic: Statistic, number: int, seed: np.uint64) -> Floats:
         """Return the components of draws from the predictions, ``(n_components, number)``."""
-        return self._null(statistic, TimedDraws(seed, 0, number, self._correlation))
+        return self._null(statistic, TimedDraws(seed, 0, number, *self._shares))
 
     def shared(self, statistic: Statistic, number: int, seed: np.uint64) -> RankedDraws | None:
         """Return draws of labels that share more of their shocks, where the test needs them; None where it does not."""
-        for correlation in self.scheme.shared:
-            draws = SharedShockDraws.with_correlation(correlation, self.sample, number, 0)
+        for shares in self.scheme.further:
+            draws = SharedShockDraws.with_shares(shares, self.sample, number, 0)
             return RankedDraws.of(self._null(statistic, replace(draws, seed=seed)))
         return None
 
@@ -71,7 +71,7 @@ class LabelsInTime:
         self, statistic: Statistic, true_prob: Floats, seed: np.uint64, first: int, number: int
     ) -> tuple[Floats, Floats]:
         """Return the components of some data sets with true probabilities, studentised and as they are."""
-        draws = TimedDraws(seed, first, number, self._correlation)
+        draws = TimedDraws(seed, first, number, *self._shares)
         moved = replace(self.sample, given_null=true_prob)
         parts = [self._components(statistic, draws, labels) for _, labels in draws.blocks(moved)]
         scaled, plain = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))

@@ -143,7 +143,6 @@ def test_data_that_decide_nothing_have_no_small_p_value():
 
 
 REFUSED = {
-    "groups": ({"groups": TIME // 2}, "`groups` and `time` cannot be taken together"),
     "rows": ({"resampling": caltest.Consistency(resample_predictions=True)}, "`time` needs fixed predictions"),
     "exact": (
         {"method": "exact", "statistic": ECE(EqualWidth(5))},

@@ -322,7 +322,7 @@ def drawn_deviations(sample: Sample, cells: Cells, null: Consistency, n_resample
     generator, scheme = validate_rng(rng), null.for_sample(sample)
     if isinstance(scheme, TimedLabels):
         draws: list[Draws] = [TimedDraws.as_observed(sample, n_resamples, generator)]
-        draws += [SharedShockDraws.with_correlation(one, sample, n_resamples, generator) for one in scheme.shared]
+        draws += [SharedShockDraws.with_shares(one, sample, n_resamples, generator) for one in scheme.further]
         return [_of_draws(sample, cells, one) for one in draws]
     schemes = dict.fromkeys([null, scheme])
     return [_of_draws(sample, cells, one.draws(n_resamples, generator)) for one in schemes]
@@ -345,7 +345,7 @@ def origin_of_cells(sample: Sample, null: Consistency, n_resamples: int) -> str:
     if isinstance(scheme, TimedLabels):
         text = scheme.origin_of_timed(f"{n_resamples:,}", inflation_of(sample), shared=0.0)
         worst = ", and of labels that share more of them; the wider bar and the larger p-value count"
-        return f"{text}{worst * bool(scheme.shared)}"
+        return f"{text}{worst * bool(scheme.further)}"
     if not isinstance(scheme, SignedGroups):
         return null.origin(n_resamples)
     return (

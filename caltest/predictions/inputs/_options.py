@@ -129,10 +129,11 @@ class TimeOptions(TypedDict, total=False):
     lead: Annotated[
         Any,
         Option(
-            "int, timedelta or str, optional",
+            "int, timedelta, str or array-like of these, optional",
             "How long after its prediction a label is known: a duration such as ``'7D'``, or a number in the unit of "
             "``time``; of dates it counts their smallest differences (of weekdays, calendar days) or months. Closer "
-            "labels may depend on each other in any way. By default labels are known before the next prediction.",
+            "labels may depend on each other in any way. Of a lead for each prediction the longest one counts. By "
+            "default labels are known before the next prediction.",
         ),
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -106,7 +106,7 @@ def validate_timing(time: Any, lead: Any, n_samples: int) -> Timing | None:
     ----------
     time : array-like of shape (n_samples,), Timing, OfferedTime or None
         Numbers, dates, datetimes or texts of dates in ISO 8601, in any order; equal ones are a batch.
-    lead : int, timedelta, numpy.timedelta64, str or None
+    lead : int, timedelta, numpy.timedelta64, str, None or one of these for each prediction
         How long after its prediction a label is known. A whole number is in the unit of ``time`` if that holds numbers;
         of dates it counts steps as long as the smallest difference between two of them (of weekdays: calendar days),
         or months. None stands for labels that are known before the next prediction.
@@ -133,6 +133,14 @@ def validate_timing(time: Any, lead: Any, n_samples: int) -> Timing | None:
     if isinstance(time, Timing):  # which was read before
         return time
     moments = read_moments(time, n_samples)
+    if not isinstance(lead, str) and getattr(lead, "ndim", None) != 0 and hasattr(lead, "__len__"):
+        timing = _timing(moments, longest_lead(lead, n_samples))
+        return replace(timing, text=f"{timing.text} (the longest lead)")
+    return _timing(moments, lead)
+
+
+def _timing(moments: Moments, lead: Any) -> Timing:
+    """Return the timing of predictions with one lead, or without."""
     times, place = np.unique(moments.value, return_inverse=True)
     if lead is None:
         return Timing(place.astype(np.int64), 1, "1 step")
@@ -282,6 +290,33 @@ def read_duration(lead: Any) -> int:
     microseconds = math.floor(duration / pd.Timedelta(1, _MICROSECONDS))
     require(microseconds >= 1, "`lead` must be positive", lead)
     return microseconds
+
+
+def longest_lead(leads: Any, n_samples: int) -> Any:
+    """Return the longest of the leads of all predictions; refuse missing ones, and numbers beside durations."""
+    values = list(leads)
+    if len(values) != n_samples:
+        refuse(f"`lead` must be one lead, or that of each of the {n_samples:,} observations, got {len(values):,}.")
+    size: dict[Any, int] = {}
+    kinds: dict[bool, int] = {}
+    for row, value in enumerate(values):
+        try:
+            new = value not in size
+        except TypeError:
+            new = False
+            refuse(f"`lead` must hold whole numbers or durations, got {value!r:.80} in row {row}.", TypeError)
+        if new:
+            kinds.setdefault(_is_integer(value), row)
+            try:
+                size[value] = int(value) if _is_integer(value) else read_duration(value)
+            except (TypeError, ValueError) as error:
+                refuse(f"{str(error).removesuffix('.')} in row {row}.", type(error))
+            require(size[value] >= 1, f"`lead` must be positive, in row {row}", value)
+    if len(kinds) > 1:
+        refuse(
+            f"`lead` must hold whole numbers or durations, got both: see rows 0 and {max(kinds.values())}.", TypeError
+        )
+    return max(size, key=lambda value: size[value])
 
 
 def _in_words(microseconds: int) -> str:

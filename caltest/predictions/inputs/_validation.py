@@ -356,19 +356,27 @@ def validate_design(
     lead: Any = None,
 ) -> dict[str, Any]:
     """Return weights, numbers of groups and timing of observations by the names that `induce` gives them."""
-    group, timing = validate_groups(groups, n_samples), validate_timing(time, lead, n_samples)
-    refuse_if(
-        group is not None and timing is not None,
-        "`groups` and `time` cannot be taken together: how labels depend on each other in both ways is not known. "
-        "Pass the longer stretches of time as groups, or one observation of each group at a time.",
-    )
-    return {"weight": validate_weight(sample_weight, n_samples), "group": group, "timing": timing}
+    return {
+        "weight": validate_weight(sample_weight, n_samples),
+        "group": validate_groups(groups, n_samples),
+        "timing": validate_timing(time, lead, n_samples),
+    }
 
 
 def design_of(options: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
     """Return weights, groups and timing of the options that are there, by the names that `induce` gives them."""
     weight, *others = (options.get(name) for name in ("sample_weight", "groups", "time", "lead"))
     return validate_design(weight, others[0], n_samples, *others[1:])
+
+
+def refuse_crossed(design: Mapping[str, Any]) -> None:
+    """Raise ValueError if there are groups and times, for what does not know pairs of both kinds."""
+    refuse_if(
+        design["group"] is not None and design["timing"] is not None,
+        "`groups` and `time` cannot be taken together here, but in calibration_test, calibration_table, "
+        "calibration_report and subgroup_tests. Pass the longer stretches of time as groups, or one observation of "
+        "each group at a time.",
+    )
 
 
 def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> Integers:

@@ -14,7 +14,7 @@ from caltest.predictions._sample import Sample, with_calibration_function
 from caltest.predictions._user_functions import CalibrationFunction
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, refuse_if, require, validate_bool
-from caltest.resampling.draws._alike_draws import AlikeDraws, RareOutcome
+from caltest.resampling.draws._alike_draws import ENOUGH_GROUPS, AlikeDraws, RareOutcome
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.draws._rows import RowDraws
 from caltest.resampling.draws._signs import MANY_GROUPS, NO_GROUPS, AllSigns, GroupsWithSurprise, SignDraws
@@ -112,11 +112,6 @@ class Consistency(Specification):
     def for_sample(self, sample: Sample) -> Consistency:
         """Return the null hypothesis for a sample: if its observations come in groups, or labels are known later."""
         if sample.timing is not None:
-            refuse_if(
-                sample.group is not None,
-                "`groups` and `time` cannot be taken together: how labels depend on each other in both ways is not "
-                "known. Pass the longer stretches of time as groups, or one observation of each group at a time.",
-            )
             refuse_if(self.resample_predictions, f"`time` needs fixed predictions, Consistency(); got {self}.")
             known = sample.once(TimedOutcome.of)
             return TimedLabels(
@@ -126,6 +121,8 @@ class Consistency(Specification):
                 n_surprises=known.n_surprises,
                 in_batches=known.in_batches,
                 shared=known.shared,
+                n_alike=known.n_groups,
+                surprises=NO_GROUPS if sample.group is None else sample.once(GroupsWithSurprise.of),
             )
         if sample.group is None:
             return self
@@ -243,6 +240,10 @@ class TimedLabels(Consistency):
         Whether predictions of the same time differ more from each other than those of different times.
     shared : tuple of float or None
         Correlations of further labels that are needed, as in `TimedOutcome`.
+    n_alike : float
+        Number of groups that count alike; infinite if there are none.
+    surprises : GroupsWithSurprise
+        The groups.
     """
 
     lead: str = ""
@@ -250,6 +251,29 @@ class TimedLabels(Consistency):
     n_surprises: float = math.inf
     in_batches: bool = False
     shared: tuple[float | None, ...] = ()
+    n_alike: float = math.inf
+    surprises: GroupsWithSurprise = NO_GROUPS
+
+    @property
+    def few_groups(self) -> str:
+        """Why groups do not show how much labels depend on each other, in words; empty if they do or there are none."""
+        found = self.surprises
+        if not found.n_groups or min(self.n_alike, found.effective_number) >= ENOUGH_GROUPS:
+            return ""
+        if self.n_alike < ENOUGH_GROUPS:
+            return f"the groups are worth only {self.n_alike:.3g} of equal size"
+        return found.too_few(ENOUGH_GROUPS)
+
+    @property
+    def further(self) -> tuple[tuple[float | None, float], ...]:
+        """Correlations of time and of groups of further labels that are needed.
+
+        With groups of which little is known these have all of the shocks of time, all of groups, and half of each.
+        """
+        found: list[tuple[float | None, float]] = [(one, 0.0) for one in self.shared]
+        if self.few_groups or (self.surprises.n_groups and 1.0 in self.shared):
+            found = [*dict.fromkeys([(1.0, 0.0), *found]), (0.0, 1.0), (0.5, 0.5)]
+        return tuple(found)
 
     @property
     def decides_nothing(self) -> bool:
@@ -262,13 +286,14 @@ class TimedLabels(Consistency):
         windows = f"worth only {self.n_windows:.3g} stretches of time as long as the lead"
         if self.decides_nothing:
             text = f"The predictions are {windows}, fewer than {FEWEST_WINDOWS}: nothing can be decided."
-        elif self.n_windows < MANY_WINDOWS or self.n_surprises < FEW_SURPRISES:
+        elif self.n_windows < MANY_WINDOWS or self.n_surprises < FEW_SURPRISES or self.few_groups:
             few = f"only {self.n_surprises:.3g} labels other than the most probable one are to be expected"
             found = [f"the predictions are {windows}"] * (self.n_windows < MANY_WINDOWS)
-            found += [few] * (self.n_surprises < FEW_SURPRISES)
+            found += [few] * (self.n_surprises < FEW_SURPRISES) + [self.few_groups] * bool(self.few_groups)
             worst = "The larger p-value is taken of this and of labels that share more of their shocks. "
+            more = " of more groups" * bool(self.few_groups)
             text = f"How much labels depend on each other is not known well, because {' and '.join(found)}. "
-            text += f"{worst * bool(self.shared)}Collect predictions over a longer time."
+            text += f"{worst * bool(self.further)}Collect predictions over a longer time{more}."
         else:
             return ()
         return (Note("C305", text),)
@@ -277,18 +302,20 @@ class TimedLabels(Consistency):
     def conditions(self) -> tuple[Note, ...]:
         """When the p-value is valid."""
         (sound,) = super().conditions
-        independent = f"predictions that are {self.lead} or more apart have independent errors"
+        of_others = "of different groups " if self.surprises.n_groups else ""
+        independent = f"predictions {of_others}that are {self.lead} or more apart have independent errors"
         text = sound.text.replace("observations are independent", independent)
-        return Note(sound.code, text), Note("C105", "there are many stretches of time as long as the lead.")
+        many = "many groups, and " if self.surprises.n_groups else ""
+        return Note(sound.code, text), Note("C105", f"there are {many}many stretches of time as long as the lead.")
 
     def origin_of_timed(self, n_resamples: int | str, inflation: float, *, shared: float) -> str:
         """Return the source of a null distribution of labels that share shocks of time in words."""
         own = f"as the observed ones do (inflation {inflation:.2f}), studentised"
         how = f"with a correlation of {shared:.2g}" if shared else own
-        drawn = (
-            f"{_in_words(n_resamples)} Monte Carlo draws of labels that share shocks of time {how}, predictions fixed"
-        )
-        return f"{drawn}, lead {self.lead}, {self.n_windows:,.3g} independent windows of time (asymptotic)"
+        groups = " and of groups" * bool(self.surprises.n_groups)
+        drawn = f"{_in_words(n_resamples)} Monte Carlo draws of labels that share shocks of time{groups} {how}"
+        windows = f"{self.n_windows:,.3g} independent windows of time"
+        return f"{drawn}, predictions fixed, lead {self.lead}, {windows} (asymptotic)"
 
 
 def validate_resampling(resampling: Any) -> Consistency:

@@ -38,13 +38,20 @@ shocks. These vary as much as any with this lead can: :math:`e_t = \sum_{j=1}^h 
 
 .. math:: \mathrm{Var}\Bigl(\sum_t g_t e_t\Bigr) = \sum_u \mathrm{Var}\Bigl(\sum_j g_{u-j} d_{u-j,j}\Bigr)
               \le h \sum_t g_t^2 \mathrm{Var}(e_t).
+
+Groups that come back over time are crossed with it: labels may depend on each other if they are less than a lead apart,
+or of the same group however far apart. R adds the products of all such pairs once, which are those close in time and
+those of a group without those that are both. The normal number is :math:`\sqrt\rho M_{t_i} + \sqrt\gamma S_{g_i} +
+\sqrt{1 - \rho - \gamma}\,\varepsilon_i` with a shock S of each group. Pairs close in time that are of different groups
+determine :math:`\rho`, and :math:`\gamma` is what then lacks in the sum of all, taken as the sum of both series: labels
+of pairs that are both kinds depend on each other somewhat more. The inflation is not raised by its standard error.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import Any, Self
 
@@ -153,22 +160,6 @@ class ScoredLabels:
         """The sum of the products of the variances of all close pairs."""
         return float(self.variance @ self.near)
 
-    def terms(self, bound: Floats, classes: Integers) -> Floats:
-        """Return the expected sum of products of close residuals, without squares, as coefficients of a polynomial.
-
-        It is one in the correlation of labels with normal bounds ``(n_samples, n_outcomes - 1)`` between ``classes``,
-        from the power 1 on.
-        """
-        step, finite = np.diff(self.residual[:, classes], axis=1), np.isfinite(bound)
-        bound = np.where(finite, bound, 0.0)
-        now = np.where(finite, np.exp(-0.5 * bound * bound) / math.sqrt(2 * math.pi), 0.0)
-        before, found = np.zeros_like(now), np.empty(N_TERMS)
-        for m in range(1, N_TERMS + 1):
-            own = (step * now).sum(axis=1)
-            found[m - 1] = self.time.within_windows(own) - own @ own
-            now, before = (bound * now - (m - 1) / math.sqrt(m) * before) / math.sqrt(m + 1), now
-        return found
-
 
 @dataclass(frozen=True, eq=False)
 class TimedOutcome:
@@ -199,13 +190,27 @@ class TimedOutcome:
         """Return the labels of a sample; use ``sample.once``, because scores of several classes depend on them."""
         assert sample.timing is not None
         time = OrderOfTime.of(sample.timing)
-        prob, weight = sample.expected[time.order], sample.weight_or_ones[time.order]
         scores = np.array([[0.0, 1.0]])
         if sample.n_outcomes > 2:
-            scores = _scores(time, prob, sample.outcome[time.order], weight)
+            order = time.order
+            scores = _scores(time, sample.expected[order], sample.outcome[order], sample.weight_or_ones[order])
+        own = cls.with_scores(sample, time, scores)
+        if sample.group is None:
+            return own
+        alike, both = (
+            cls.with_scores(sample, OrderOfTime.of(one), scores)
+            for one in (Timing(sample.group, 1, ""), within_groups(sample.timing, sample.group))
+        )
+        parts = {field.name: getattr(own, field.name) for field in fields(own)}
+        return CrossedOutcome(**parts, group=sample.group[time.order], alike=alike, both=both)
+
+    @classmethod
+    def with_scores(cls, sample: Sample, time: OrderOfTime, scores: Floats) -> TimedOutcome:
+        """Return the labels of a sample in some order of time, with scores ``(n_sets, n_outcomes)``."""
+        prob, weight = sample.expected[time.order], sample.weight_or_ones[time.order]
         classes = np.argsort(scores[0], kind="stable")
         scored = tuple(ScoredLabels.of(score, time, prob, weight) for score in scores)
-        return cls(time, classes, prob[:, classes], scored, float((1 - prob.max(axis=1)).sum()))
+        return TimedOutcome(time, classes, prob[:, classes], scored, float((1 - prob.max(axis=1)).sum()))
 
     @cached_property
     def n_windows(self) -> float:
@@ -221,6 +226,16 @@ class TimedOutcome:
             return all_
         lost = max(one.close / total**2 for one, total in zip(self.scored, totals, strict=True))
         return float(min(all_, (2 - 1 / lead) / lost))
+
+    @property
+    def n_groups(self) -> float:
+        """Number of groups that count alike; infinite if there are none."""
+        return math.inf
+
+    @property
+    def close(self) -> Floats:
+        """For each set of scores the sum of the products of the variances of pairs that may depend on each other."""
+        return np.array([one.close for one in self.scored])
 
     @cached_property
     def in_batches(self) -> bool:
@@ -292,21 +307,115 @@ class TimedOutcome:
         totals = np.array([one.variance.sum() for one in self.scored])
         if totals.min() <= CERTAIN * len(self.prob):
             return 1.0
-        close = np.array([one.close for one in self.scored])
+        close = self.close
         squares = np.array([np.square(one.variance).sum() for one in self.scored])
         lost = min(float((close / totals).sum() / totals.sum()), _LARGEST_LOSS)
         error = math.sqrt(max(2 * float((close - squares).sum()), 0.0)) / float(totals.sum())
         return float(self.inflation(labels[None])[0]) / (1 - lost) * (1 + n_errors * error)
 
-    def correlation(self, labels: NDArray[np.unsignedinteger], n_errors: float | None = None) -> float:
-        """Return the correlation of normal numbers with which labels vary as observed ones ``(n_samples,)`` do.
+    @cached_property
+    def terms(self) -> Floats:
+        """The expected sum of products of close residuals, without squares, as coefficients of a polynomial.
 
-        Their inflation is raised by a number of standard errors; None stands for 1 of batches, and 0 otherwise.
+        It is one in the correlation of the normal numbers, from the power 1 on.
+        """
+        bound, finite = self.bound.astype(np.float64), np.isfinite(self.bound)
+        step = np.stack([np.diff(one.residual[:, self.classes], axis=1) for one in self.scored])
+        bound[~finite] = 0.0
+        now = np.where(finite, np.exp(-0.5 * bound * bound) / math.sqrt(2 * math.pi), 0.0)
+        before, found = np.zeros_like(now), np.empty(N_TERMS)
+        for m in range(1, N_TERMS + 1):
+            own = np.einsum("kic,ic->ki", step, now)
+            found[m - 1] = sum(self.time.within_windows(one) - one @ one for one in own)
+            now, before = (bound * now - (m - 1) / math.sqrt(m) * before) / math.sqrt(m + 1), now
+        return found
+
+    def correlations(self, labels: NDArray[np.unsignedinteger], n_errors: float | None = None) -> tuple[float, float]:
+        """Return the correlations of normal numbers with which labels vary as observed ones ``(n_samples,)`` do.
+
+        They are those of the shocks of time and of groups; there are no groups here. The inflation is raised by
+        some standard errors; None stands for 1 of batches, and 0 otherwise.
         """
         n_errors = float(self.in_batches) if n_errors is None else n_errors
-        terms = np.sum([one.terms(self.bound.astype(np.float64), self.classes) for one in self.scored], axis=0)
         ((_, squares),) = self.products(labels[None])
-        return correlation_of_terms(terms, (self.raised_inflation(labels, n_errors) - 1) * squares, 1.0)
+        return correlation_of_terms(self.terms, (self.raised_inflation(labels, n_errors) - 1) * squares, 1.0), 0.0
+
+    def completed(self, products: Floats, labels: NDArray[np.unsignedinteger]) -> Floats:
+        """Return the products of labels of which those of residuals that are close in time are known."""
+        return products
+
+
+def within_groups(timing: Timing, group: Integers) -> Timing:
+    """Return the timing in which groups follow each other a lead apart."""
+    order = np.lexsort((timing.step, group))
+    gap = np.where(np.diff(group[order]) > 0, timing.lead, np.minimum(np.diff(timing.step[order]), timing.lead))
+    step = np.empty_like(order)
+    step[order] = np.append(0, np.cumsum(gap))
+    return Timing(step, timing.lead, timing.text)
+
+
+@dataclass(frozen=True, eq=False)
+class CrossedOutcome(TimedOutcome):
+    """Labels that may depend on each other if they are less than a lead apart, or of the same group however far apart.
+
+    All pairs of both kinds count once: those close in time, and those of a group, without those that are both
+    (Cameron, Gelbach and Miller 2011, Robust inference with multiway clustering).
+
+    Attributes
+    ----------
+    group : array of shape (n_samples,)
+        Groups in the order of time.
+    alike, both : TimedOutcome
+        The same labels with groups as steps of time, and with the groups one after the other.
+
+    The others are those of `TimedOutcome`.
+    """
+
+    group: Integers
+    alike: TimedOutcome
+    both: TimedOutcome
+
+    @property
+    def n_groups(self) -> float:
+        """Number of groups that count alike: V^2 over the sum of the squares of their variances."""
+        return self.alike.n_windows
+
+    @cached_property
+    def close(self) -> Floats:
+        """For each set of scores the sum of the products of the variances of pairs that may depend on each other."""
+        return super().close + self.alike.close - self.both.close
+
+    @cached_property
+    def largest(self) -> float:
+        """The sum of the inflations of labels that share all shocks of time, or all of groups."""
+        own = TimedOutcome.largest.func(self)  # type: ignore[attr-defined]
+        return float(own + self.alike.largest - 1)
+
+    def products(self, labels: NDArray[np.unsignedinteger]) -> Floats:
+        """Return the sums of products of residuals that may depend on each other, and of squares."""
+        return self.completed(super().products(labels), labels)
+
+    def completed(self, products: Floats, labels: NDArray[np.unsignedinteger]) -> Floats:
+        """Return the products of labels of which those of residuals that are close in time are known."""
+        found = products.copy()
+        found[:, 0] += self.alike.products(labels)[:, 0] - self.both.products(labels)[:, 0]
+        return found
+
+    def correlations(self, labels: NDArray[np.unsignedinteger], n_errors: float | None = None) -> tuple[float, float]:
+        """Return the correlations of the shocks of time and of groups.
+
+        The first one is that of pairs close in time and not of the same group, the second one adds what is missing in
+        the products of all pairs. What is added for the removed shift is divided by the number of pairs of both kinds.
+        By default nothing is added for the standard error: draws are studentised, and with it more was rejected.
+        """
+        ((pairs, squares),) = self.products(labels[None])
+        target = (self.raised_inflation(labels, n_errors or 0.0) - 1) * squares
+        ((own, _),), ((shared, _),) = super().products(labels[None]), self.both.products(labels[None])
+        added = target - max(pairs - squares, 0.0)
+        part = np.clip((super().close - self.both.close).sum() / max(self.close.sum(), 1e-300), 0.0, 1.0)
+        in_time = correlation_of_terms(self.terms - self.both.terms, own - shared + part * added, 1.0)
+        powers = in_time ** np.arange(1, N_TERMS + 1)
+        return in_time, correlation_of_terms(self.alike.terms, target - float(self.terms @ powers), 1.0 - in_time)
 
 
 def _scores(time: OrderOfTime, prob: Floats, label: NDArray[np.unsignedinteger], weight: Floats) -> Floats:
@@ -341,9 +450,12 @@ class TimedDraws(Draws):
     ----------
     correlation : float
         Correlation of the normal numbers that labels of the same time are made from.
+    alike : float
+        Correlation of those of the same group.
     """
 
     correlation: float = 0.0
+    alike: float = 0.0
 
     method = "timed-labels"
     together = LANES
@@ -351,8 +463,8 @@ class TimedDraws(Draws):
     @classmethod
     def as_observed(cls, sample: Sample, n_resamples: int, rng: Any) -> Self:
         """Return draws with the dependence of the labels of a sample."""
-        correlation = sample.once(TimedOutcome.of).correlation(sample.outcome)
-        return replace(cls.of(n_resamples, rng), correlation=correlation)
+        correlation, alike = sample.once(TimedOutcome.of).correlations(sample.outcome)
+        return replace(cls.of(n_resamples, rng), correlation=correlation, alike=alike)
 
     def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
         """Yield the sample with outcomes ``(n_replicates, n_samples)`` drawn for it."""
@@ -361,6 +473,8 @@ class TimedDraws(Draws):
     def scaled_blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any], Floats | None]]:
         """Yield the sample with outcomes, and by what their residuals are multiplied, ``(n_replicates,)``."""
         outcome = sample.once(TimedOutcome.of)
+        group = outcome.group if isinstance(outcome, CrossedOutcome) else np.empty(0, dtype=np.int64)
+        n_groups = int(group.max(initial=-1)) + 1
         time, (residual, *others) = outcome.time, outcome.tables
         ranked = np.ascontiguousarray(residual[:, :, outcome.classes])
         for part in self.slices(max(replicates_of(sample.n_samples) // LANES, 1) * LANES):
@@ -368,8 +482,9 @@ class TimedDraws(Draws):
             products, name = np.empty((len(out), 2)), outcome.classes.astype(out.dtype)
             given = outcome.bound, name, time.order, time.start, time.lead
             tables = *quantile_table(), ranked, *others
-            draw_labels_in_time(*given, self.correlation, *tables, self.seed, part.first, out, products)
-            yield sample, out, self._scale_of(sample, products)
+            shares = self.correlation, group, n_groups, self.alike
+            draw_labels_in_time(*given, *shares, *tables, self.seed, part.first, out, products)
+            yield sample, out, self._scale_of(sample, outcome.completed(products, out))
 
     def scale(self, sample: Sample, outcomes: NDArray[Any]) -> Floats | None:
         """Return by what the residuals of drawn outcomes are multiplied, ``(n,)``, to vary as the observed ones."""
@@ -392,18 +507,20 @@ def _inflation_of(sample: Sample) -> float:
 
 @dataclass(frozen=True)
 class SharedShockDraws(TimedDraws):
-    """Labels that are at least as dependent as labels with this lead are thought to be, and are not studentised."""
+    """Labels that are at least as dependent as labels of time and groups are thought to be, and are not studentised."""
 
     method = "shared-shocks"
 
     @classmethod
-    def with_correlation(cls, correlation: float | None, sample: Sample, n_resamples: int, rng: Any) -> Self:
-        """Return draws with a correlation; with 1 predictions of a time have the same shock.
+    def with_shares(cls, shares: tuple[float | None, float], sample: Sample, n_resamples: int, rng: Any) -> Self:
+        """Return draws with correlations of time and groups; with 1 predictions of a time have the same shock.
 
-        None stands for that of the labels of the sample, with an inflation that is raised by one standard error.
+        None stands for those of the labels of the sample, with an inflation that is raised by one standard error.
         """
-        own = sample.once(TimedOutcome.of).correlation(sample.outcome, 1.0) if correlation is None else correlation
-        return replace(cls.of(n_resamples, rng), correlation=own)
+        time, alike = shares
+        if time is None:
+            time, alike = sample.once(TimedOutcome.of).correlations(sample.outcome, 1.0)
+        return replace(cls.of(n_resamples, rng), correlation=time, alike=alike)
 
     def _scale_of(self, sample: Sample, products: Floats) -> None:
         """Return None: nothing is estimated, so that nothing is studentised."""
@@ -412,7 +529,7 @@ class SharedShockDraws(TimedDraws):
 def draws_of_test(sample: Sample, n_resamples: int, rng: Any) -> TimedDraws:
     """Return the draws of the test of a sample: with little time those that share more of their shocks."""
     for correlation in sample.once(TimedOutcome.of).shared:
-        return SharedShockDraws.with_correlation(correlation, sample, n_resamples, rng)
+        return SharedShockDraws.with_shares((correlation, 0.0), sample, n_resamples, rng)
     return TimedDraws.as_observed(sample, n_resamples, rng)
 
 

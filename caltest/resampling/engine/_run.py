@@ -223,10 +223,10 @@ def _conclude_in_time(
     """
     found = conclude(TimedDraws.as_observed(base, n_resamples, rng))
     own = [_in_time(null, answer.sample) for answer in found.answers]
-    for correlation in dict.fromkeys(one for scheme in own for one in scheme.shared):
-        shared = conclude(SharedShockDraws.with_correlation(correlation, base, n_resamples, rng))
+    for shares in dict.fromkeys(one for scheme in own for one in scheme.further):
+        shared = conclude(SharedShockDraws.with_shares(shares, base, n_resamples, rng))
         both = zip(own, found.answers, shared.answers, strict=True)
-        answers = tuple(_of_larger(*pair) if correlation in scheme.shared else pair[0] for scheme, *pair in both)
+        answers = tuple(_of_larger(*pair) if shares in scheme.further else pair[0] for scheme, *pair in both)
         found = Answers(answers, max(found.pvalue, shared.pvalue), found.smallest)
     pairs = zip(own, found.answers, strict=True)
     answers = tuple(one.undecided() if scheme.decides_nothing else one for scheme, one in pairs)

@@ -75,6 +75,22 @@ def test_any_order_and_ties_keep_their_rows():
     np.testing.assert_array_equal(found[near], distance[near])
 
 
+def test_of_many_leads_the_longest_counts():
+    number = np.arange(N) % 3 + 1
+    days = pd.date_range("2026-01-01", periods=N)
+    cases = [
+        (np.arange(N), number, 3),
+        (days, number.tolist(), 3),
+        (days, pd.Series(pd.to_timedelta(number, "D")), "3D"),
+        (days, number.astype("m8[D]"), "3D"),
+        (days, ["3D", *["36h"] * (N - 1)], "3D"),
+    ]
+    for time, leads, longest in cases:
+        found, known = validate_timing(time, leads, N), validate_timing(time, longest, N)
+        np.testing.assert_array_equal(found.step, known.step)
+        assert (found.lead, found.text) == (known.lead, f"{known.text} (the longest lead)")
+
+
 def test_gaps_are_as_long_as_the_lead():
     timing = validate_timing([0, 1, 1000, 1001, 1005], 3, 5)
     assert timing.step.tolist() == [0, 1, 4, 5, 8]
@@ -142,6 +158,19 @@ REFUSED = {
     "a number as text": ((DAYS, "7"), ValueError, "got '7'."),
     "no unit": ((DAYS, "7 monkeys"), ValueError, "got '7 monkeys' (invalid unit abbreviation: monkeys)."),
     "duration of numbers": ((range(N), "7D"), TypeError, "`lead` must be a whole number, because `time` holds numbers"),
+    "too many": (
+        (DAYS, [1, 2]),
+        ValueError,
+        f"`lead` must be one lead, or that of each of the {N} observations, got 2.",
+    ),
+    "both": (
+        (DAYS, [1] * (N - 1) + ["1D"]),
+        TypeError,
+        f"whole numbers or durations, got both: see rows 0 and {N - 1}.",
+    ),
+    "one of them": ((DAYS, [1] * (N - 1) + [0]), ValueError, f"`lead` must be positive, in row {N - 1}, got 0."),
+    "none of them": ((DAYS, ["1D"] * (N - 1) + [None]), ValueError, f"got None in row {N - 1}."),
+    "nested": ((DAYS, [[1]] * N), TypeError, "`lead` must hold whole numbers or durations, got [1] in row 0."),
     "too long": ((range(N), 13), ValueError, "`lead` (13) must not be longer than the time from the first to the last"),
     "too long a duration": ((DAYS, "30D"), ValueError, "`lead` (30 days) must not be longer than the time from the"),
     "unit of time": (

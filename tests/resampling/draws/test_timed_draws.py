@@ -102,7 +102,7 @@ def test_the_moment_equation_is_that_of_the_normal_distribution(n_classes):
     sample = problem(5, n_classes, weighted=True, each=2, n=8, lead=3)
     outcome = sample.once(TimedOutcome.of)
     bound = outcome.bound.astype(float)
-    terms = np.sum([one.terms(bound, outcome.classes) for one in outcome.scored], axis=0)
+    terms = outcome.terms
     rho, expected, edge = 0.6, 0.0, 40.0
     edges = np.column_stack([np.full(8, -edge), bound, np.full(8, edge)])
     joint = multivariate_normal([0, 0], [[1, rho], [rho, 1]])
@@ -140,13 +140,12 @@ def test_the_correlation_solves_the_equation_for_the_inflation(n_classes, weight
     raised = ratio / (1 - lost / total) * (1 + math.sqrt(noise) / total)
     assert outcome.raised_inflation(sample.outcome) == pytest.approx(raised)
     assert outcome.in_batches == (each > 1)
-    further = SharedShockDraws.with_correlation(None, sample, 9, 0).correlation
-    assert further == outcome.correlation(sample.outcome, 1.0) >= outcome.correlation(sample.outcome)
+    further = SharedShockDraws.with_shares((None, 0.0), sample, 9, 0).correlation
+    assert further == outcome.correlations(sample.outcome, 1.0)[0] >= outcome.correlations(sample.outcome)[0]
     if each == 1:  # only that of batches is raised
         raised = ratio / (1 - lost / total)
-    bound = outcome.bound.astype(float)
-    terms = np.sum([one.terms(bound, outcome.classes) for one in outcome.scored], axis=0)
-    correlation = outcome.correlation(sample.outcome)
+    terms = outcome.terms
+    correlation = outcome.correlations(sample.outcome)[0]
     reached = float(np.polynomial.polynomial.polyval(correlation, np.append(0.0, terms)))
     if correlation < 1:
         assert reached == pytest.approx((raised - 1) * squares, rel=0.01, abs=0.01)
@@ -214,7 +213,7 @@ def test_residuals_are_scaled_to_the_observed_inflation():
     scale = TimedDraws(np.uint64(1), 0, 50, 0.5).scale(sample, outcomes)
     inflation = sample.once(TimedOutcome.of).inflation(outcomes)
     np.testing.assert_allclose(scale**2 * inflation, inflation_of(sample))
-    assert SharedShockDraws.with_correlation(1.0, sample, 5, 0).scale(sample, outcomes) is None
+    assert SharedShockDraws.with_shares((1.0, 0.0), sample, 5, 0).scale(sample, outcomes) is None
     alone = make_sample([0, 1], [0.4, 0.6], time=[0, 9], lead=9)
     assert TimedDraws(np.uint64(1), 0, 2).scale(alone, np.zeros((2, 2), np.uint8)) is None
 
@@ -229,8 +228,8 @@ def test_the_complement_has_the_same_inflation_and_correlation():
         sample_weight=sample.weight,
     )
     assert inflation_of(other) == pytest.approx(inflation_of(sample))
-    assert other.once(TimedOutcome.of).correlation(other.outcome) == pytest.approx(
-        sample.once(TimedOutcome.of).correlation(sample.outcome), abs=1e-6
+    assert other.once(TimedOutcome.of).correlations(other.outcome) == pytest.approx(
+        sample.once(TimedOutcome.of).correlations(sample.outcome), abs=1e-6
     )
 
 
