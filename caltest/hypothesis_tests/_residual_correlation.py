@@ -34,6 +34,7 @@ _USUAL_LAGS, _TIMES_FOR_A_LAG = 10, 5
 _SHAPES = 3  # what is removed: a shift, a slope and a bend of the predictions
 _SHOWN = 3  # correlations in a sentence
 _SMALLEST_PROB = 1e-12
+_ROUNDING = 1e-15  # of squares
 _MOST_NUMBERS = 20_000  # observations times outcomes of which a caution is made, in some milliseconds
 _FIRST_DRAWS = 39  # after which no caution is made unless the data are more extreme than all of them
 
@@ -412,10 +413,11 @@ def lag_products(sample: Sample, pairs: Pairs, outcomes: NDArray[Any]) -> Floats
 
     ``outcomes`` are ``(n_replicates, n_samples)``. A shift, a slope and a bend of the predictions are removed.
     """
-    products, squares = np.zeros((len(pairs.lag), len(outcomes))), np.zeros(len(outcomes))
+    products, (squares, whole) = np.zeros((len(pairs.lag), len(outcomes))), np.zeros((2, len(outcomes)))
     for k in range(1 if sample.n_outcomes == 2 else 0, sample.n_outcomes):  # the other one of two has the same products
         curves, dual = sample.once(_curves, k)
         residual = (outcomes == k) - sample.null_prob[:, k]
+        whole += np.einsum("ri,ri->r", residual, residual)
         residual -= (residual @ dual) @ curves
         residual = residual[:, pairs.order]
         square = np.einsum("ri,ri->r", residual, residual)
@@ -424,7 +426,8 @@ def lag_products(sample: Sample, pairs: Pairs, outcomes: NDArray[Any]) -> Floats
             later = np.einsum("ri,ri->r", total[:, : total.shape[1] - lag], total[:, lag:])
             products[place] += later if lag else (later - square) / 2
         squares += square
-    return products / np.where(squares > 0, squares, 1.0)
+    left = squares > _ROUNDING * whole  # of few observations the three changes explain all, but for rounding
+    return np.where(left, products / np.where(left, squares, 1.0), 0.0)
 
 
 def _curves(sample: Sample, k: int) -> tuple[Floats, Floats]:

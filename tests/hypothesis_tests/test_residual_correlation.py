@@ -168,3 +168,10 @@ def test_through_a_lens_and_in_a_region():
     some = residual_correlation(y_true, prob, region=lambda p: p.max(axis=1) > 0.5, n_resamples=19, rng=0)
     alone = residual_correlation(y_true[inside], prob[inside], n_resamples=19, rng=0)
     assert some.variance_ratio == pytest.approx(alone.variance_ratio)
+
+
+def test_residuals_that_a_curve_explains_are_no_correlation():
+    """Four predictions with three values: what was left after the removal was rounding, and p was 0.002."""
+    for order in ([0, 1, 2, 3], [3, 1, 0, 2], [2, 3, 1, 0]):
+        prob, label = np.array([0.1, 0.3, 0.2, 0.1])[order], np.array([0, 1, 0, 0])[order]
+        assert residual_correlation(label, prob, rng=0).pvalue == 1
