@@ -129,7 +129,8 @@ def problem_with(path, options):
         signal.alarm(0)
     said = err.getvalue()
     errors = [line for line in said.splitlines() if "error: " in line]
-    if code == 2 and (len(errors) != 1 or out.getvalue() or len(said) > 5000):
+    shown = out.getvalue().split()[:2]  # the columns of a file that is refused, if it can be read
+    if code == 2 and (len(errors) != 1 or shown not in ([], ["column", "holds"]) or len(said) > 5000):
         return f"code 2 and {said!r}", code
     if code == 0 and (errors or not out.getvalue()):
         return f"code 0 and {said!r}", code

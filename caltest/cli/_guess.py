@@ -99,6 +99,8 @@ def _show_columns(given: Path | BinaryIO, options: argparse.Namespace) -> None:
         first = ", ".join(f"{one:.6g}" if isinstance(one, float | np.floating) else str(one) for one in values[:3])
         row = (name, kind, f"{different:,}", f"{len(column) - len(present):,}", low, high, first)
         shown.append([text if len(text := str(cell)) <= _WIDEST else f"{text[:_WIDEST]}..." for cell in row])
+    if not shown:  # arrays, of which nothing says how many observations they have
+        return
     heads = ["column", "holds", "different", "missing", "from", "to", "first values"]
     print(pd.DataFrame(shown, columns=heads).head(_MOST_ROWS).to_string(index=False), flush=True)
 
