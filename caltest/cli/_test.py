@@ -132,6 +132,10 @@ def _run(options: argparse.Namespace) -> int:
         "--plot draws the predictions of one model: leave out --folds, or test each fold in a file",
     )
     refuse_if(
+        options.plot is not None and options.groups and (options.time or options.lead),
+        "--plot knows how observations depend on each other in groups or in time, not both: leave out --plot",
+    )
+    refuse_if(
         options.all and (options.lens or options.statistic),
         "--all has its own lenses and statistics: leave out --lens and --statistic",
     )
@@ -271,5 +275,7 @@ def _plot(options: argparse.Namespace, data: PredictionFile, lens: Lens | None, 
         say("note", f"the diagram shows the confidence, because {lens} has more than two outcomes")
         lens, cells = None, None
     how: dict[str, Any] = {"lens": lens, "partition": cells, "rng": options.rng}
+    if options.time is not None or options.lead is not None:
+        how |= times_of(data, options)
     save_reliability(reliability_curve(data.y_true, data.y_prob, **how, **problem_of(data)), options.plot, verdict)
     say_written("reliability diagram", options.plot)

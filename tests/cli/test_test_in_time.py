@@ -86,3 +86,21 @@ def test_a_lead_needs_times(named, run):
     code, _, err = run("test", named, "--lead", "7", *FAST)
     assert code == 2
     assert err == "caltest: error: --lead needs --time, the column with the time of each prediction\n"
+
+
+def test_bars_of_the_picture_know_the_lead(forecasts, tmp_path, run, monkeypatch):
+    """They were those of independent labels."""
+    path, frame = forecasts
+    drawn = []
+    monkeypatch.setattr("caltest.plotting._reliability.save_reliability", lambda curve, *_: drawn.append(curve))
+    for lead in (["--time", "day of issue", "--lead", "7D"], ["--lead", "7"], []):
+        code, _, err = run("test", path, *lead, "--plot", tmp_path / "a.png", *FAST)
+        assert code == 0, err
+    expected = caltest.reliability_curve(frame["rain"], frame["risk"], time=frame["day of issue"], lead=7, rng=0)
+    for curve in drawn[:2]:
+        np.testing.assert_array_equal(curve.bar_upper, expected.bar_upper)
+    width, plain = ((curve.bar_upper - curve.bar_lower)[1:6] for curve in drawn[::2])  # cells of many predictions
+    assert (width > 1.1 * plain).all()
+    both = run("test", path, "--time", "day of issue", "--lead", "7", "--groups", "site", "--plot", tmp_path / "a.png")
+    assert both[0] == 2
+    assert "--plot knows how observations depend on each other in groups or in time, not both" in both[2]
