@@ -15,16 +15,19 @@ from caltest.cli._options import (
     add_draws,
     add_file_options,
     add_option,
+    add_time_options,
     chosen,
     columns_of,
     computing,
     facts_of,
     lens_for,
+    named_columns,
     parse_level,
     parse_partition,
     problem_of,
     read_file,
     shortened,
+    times_of,
 )
 from caltest.predictions.inputs._refusals import refuse
 from caltest.results._description import counted
@@ -38,6 +41,7 @@ examples:
   caltest compare logistic.csv forest.csv network.csv --lens "Confidence()"
   caltest compare a.csv b.csv --lens "ClassWise(dog)" --partition "EqualMass(9)"
   caltest compare a.csv b.csv --folds fold
+  caltest compare a.csv b.csv --time date --lead 7D
   caltest compare hospital_a.csv hospital_b.csv --unpaired --plot forest.png
 """
 
@@ -70,6 +74,7 @@ def add_to(commands: Any) -> None:
     add_option(compare, "--json")
     add_option(compare, "--plot", "write a forest plot")
     add_file_options(compare)
+    add_time_options(compare)
     add_draws(compare, "the Monte Carlo draws and bootstrap samples")
 
 
@@ -77,6 +82,10 @@ def _run(options: argparse.Namespace) -> int:
     refuse_if(
         options.folds and (options.unpaired or options.plot is not None),
         "--folds compares models fold by fold on the same observations: leave out --unpaired and --plot",
+    )
+    refuse_if(
+        options.unpaired and (options.time is not None or options.lead is not None),
+        "--time and --lead are those of observations that all models share: leave them out, or --unpaired",
     )
     refuse_if(len(_names(options.files)) < 2, f"two files or more are compared, got {options.files[0]} alone")
     files = read_models(options, paired=not options.unpaired)
@@ -89,6 +98,7 @@ def _run(options: argparse.Namespace) -> int:
         None if options.unpaired else first.y_true,
         {name: (file.y_true, file.y_prob) if options.unpaired else file.y_prob for name, file in files.items()},
         **problem_of(first),
+        **({} if options.unpaired else times_of(first, options)),
         lens=lens_for(options.lens, first),
         alpha=level_of(options.confidence_level),
         folds=first.folds,
@@ -98,7 +108,7 @@ def _run(options: argparse.Namespace) -> int:
     data = [{"source": name, **facts_of(file)} for name, file in files.items()]
     answer = comparison if options.details else comparison.verdict
     more = [] if options.details else ["More: --details (every test, and the scores), --plot FILE."]
-    text = f"{answer}\n\n{wrapped([*_columns_of_all(files), *more])}"
+    text = f"{answer}\n\n{wrapped([*_columns_of_all(files, options), *more])}"
     show(options, text, data, **comparison.to_dict())
     if options.plot is not None:
         from caltest.plotting._comparison import save_comparison
@@ -128,12 +138,19 @@ def read_models(options: argparse.Namespace, *, paired: bool) -> dict[str, Predi
         )
         if paired:
             _check_same_labels(name, file, first)
+            same = [None if each.time is None else each.time.tolist() for each in (file, first)]
+            refuse_if(same[0] != same[1], f"{name}: the times are not those of other files")
     return files
 
 
-def _columns_of_all(files: Mapping[str, PredictionFile]) -> list[str]:
-    """Return which label has which column, once for all files where it is the same."""
-    said = {name: f"Label column: {file.label}. {columns_of(file)}" for name, file in files.items()}
+def _columns_of_all(files: Mapping[str, PredictionFile], options: argparse.Namespace) -> list[str]:
+    """Return which column is what, once for all files where it is the same."""
+    said = {}
+    for name, file in files.items():
+        others = "".join(
+            f" {what}: column {column}." for what, column in named_columns(file, options).items() if column
+        )
+        said[name] = f"Label column: {file.label}.{others} {columns_of(file)}"
     different = [*dict.fromkeys(said.values())]
     return different if len(different) == 1 else [f"{name}: {text}" for name, text in said.items()]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Unpack
 
 from numpy.typing import ArrayLike
@@ -20,12 +21,14 @@ from caltest.comparison._options import DesignedPairOptions
 from caltest.comparison._pair import adjust_pairs, compare_pairs, time_of_pairs
 from caltest.hypothesis_tests._by_fold import each_fold, labels_of
 from caltest.hypothesis_tests._diagnostics import warn_before
+from caltest.hypothesis_tests._residual_correlation import noting_correlation
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import named_models, naming, validate_models
 from caltest.predictions.inputs._parts import validate_folds
 from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._times import OfferedTime
 from caltest.predictions.inputs._validation import (
     refuse_crossed,
     refuse_if,
@@ -151,6 +154,9 @@ def compare_models(
     problems = _validated(models, y_true, classes)
     names = ("sample_weight", "groups", "time", "lead")
     design = {name: options.pop(name) for name in names}  # type: ignore[misc]
+    if y_true is None and isinstance(design["time"], OfferedTime):
+        design["time"] = None  # of one of several data sets
+    given = {name: design[name] for name in ("time", "lead")}
     if y_true is None and any(given is not None for given in (folds, *design.values())):
         refuse(
             "`folds`, `sample_weight`, `groups` and `time` need `y_true`, the labels that all models share, got "
@@ -188,6 +194,10 @@ def compare_models(
             judge.judge(name, one, same_draws, part_of(report, number, len(observed) + 1))
             for number, (name, one) in enumerate(zip(problems, observed, strict=True))
         ]
+        for place, (model, sample) in enumerate(zip(judged, samples, strict=True)):
+            if (noted := noting_correlation(model.test, sample, given)) is not model.test:
+                judged[place] = replace(model, tests=(noted,))
+                break  # one model is enough for a caution
         rows = adjusted_models(judged, correction)
         tested = compare_pairs(
             probs,

@@ -118,7 +118,7 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
     for ax in panels.flat:
         ax.margins(x=0.08)
     for ax in (plain, size):
-        ax.set_xlim(left=min(0.0, 1.1 * ax.dataLim.x0))
+        ax.set_xlim(left=min(-0.02 * ax.get_xlim()[1], 1.1 * ax.dataLim.x0))  # points at 0 are not cut off
     if axes is None:
         head_figure(plain.figure, first_sentence(comparison.verdict))
     return panels
@@ -139,12 +139,10 @@ def save_comparison(comparison: ModelComparison, path: Path) -> None:
         plot_comparison(comparison, figure.subplots(1, 3, width_ratios=_WIDTHS))
         head_figure(figure, first_sentence(comparison.verdict))
 
-    save_drawn(
-        draw,
-        figure_size(comparison),
-        f"Filled: the adjusted p-value of calibration, or of no difference, is at most {comparison.alpha:.4g}.",
-        path,
-    )
+    caption = f"Filled: the adjusted p-value of calibration, or of no difference, is at most {comparison.alpha:.4g}."
+    if (lead := comparison.pairs[0].test.lead) is not None:
+        caption += f"\nIntervals and tests allow for labels less than {lead} apart that depend on each other."
+    save_drawn(draw, figure_size(comparison), caption, path)
 
 
 def figure_size(comparison: ModelComparison) -> tuple[float, float]:

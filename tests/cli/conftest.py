@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.streams import STREAMS
 from caltest.cli import main
 from caltest.results import _progress
 
@@ -55,6 +56,17 @@ def named(frame, tmp_path):
     words = np.array(["cat", "dog", "eel"])
     frame.assign(label=words[frame["label"]]).to_csv(tmp_path / "named.csv", index=False)
     return tmp_path / "named.csv"
+
+
+@pytest.fixture
+def forecasts(tmp_path):
+    """A file of calibrated forecasts for a week ahead, and its frame."""
+    stream = STREAMS["AR(.8)"](np.random.default_rng(0), 365, 7)
+    days = pd.date_range("2026-01-01", periods=365).strftime("%Y-%m-%d")
+    frame = pd.DataFrame({"day of issue": days, "rain": stream.y_true, "risk": stream.y_prob, "site": "north"})
+    frame.loc[::2, "site"] = "south"
+    frame.to_csv(tmp_path / "forecasts.csv", index=False)
+    return tmp_path / "forecasts.csv", frame
 
 
 @pytest.fixture

@@ -1,23 +1,11 @@
 """``caltest test`` and ``caltest subgroups`` of forecasts whose labels are known only after a lead."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import caltest
-from benchmarks.streams import STREAMS
 
 FAST = ("--resamples", "199")
-
-
-@pytest.fixture
-def forecasts(tmp_path):
-    stream = STREAMS["AR(.8)"](np.random.default_rng(0), 365, 7)
-    days = pd.date_range("2026-01-01", periods=365).strftime("%Y-%m-%d")
-    frame = pd.DataFrame({"day of issue": days, "rain": stream.y_true, "risk": stream.y_prob, "site": "north"})
-    frame.loc[::2, "site"] = "south"
-    frame.to_csv(tmp_path / "forecasts.csv", index=False)
-    return tmp_path / "forecasts.csv", frame
 
 
 def test_dates_in_order_name_the_option_once(forecasts, run, answer):
