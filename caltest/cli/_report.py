@@ -19,10 +19,12 @@ from caltest.cli._options import (
     add_draws,
     add_file_options,
     add_option,
+    add_time_options,
     computing,
     parse_names,
     problem_of,
     reading_of,
+    times_of,
     typed_test,
 )
 from caltest.cli._scan import is_state
@@ -38,6 +40,7 @@ examples:
   caltest report predictions.csv -o report.html
   caltest report logistic.csv forest.csv -o models.html --title "Risk of sepsis"
   caltest report predictions.parquet --groups patient_id -o report.html
+  caltest report forecasts.csv --time date --lead 7D -o report.html
   caltest report hospital.csv --by site,age --repair -o report.html
 """
 
@@ -68,6 +71,7 @@ def add_to(commands: Any) -> None:
     add_option(report, "--resamples", "number of Monte Carlo draws (default: 9,999, fewer for large data)")
     add_option(report, "--alpha")
     add_file_options(report)
+    add_time_options(report)
     add_draws(report, "the Monte Carlo draws")
 
 
@@ -82,6 +86,16 @@ def _run(options: argparse.Namespace) -> int:
     refuse_if(
         page.suffix.lower() not in {".html", ".htm"},
         f"-o must name a page such as PAGE.html, got {page}; a browser prints the page to PDF",
+    )
+    refuse_if(
+        options.groups and (options.time or options.lead),
+        "a page knows how observations depend on each other in groups or in time: leave out --groups, or --time and "
+        "--lead; 'caltest test' takes both",
+    )
+    refuse_if(
+        options.repair and (options.time or options.lead),
+        "--repair mixes past and future in random folds: leave it out, recalibrate by the earlier predictions alone, "
+        "and write the page of the later ones",
     )
     refuse_if(
         state is not None,
@@ -113,7 +127,8 @@ def _model(name: str, data: PredictionFile, path: Path, options: argparse.Namesp
     source = "standard input" if str(path) == "-" else path.name
     in_words = partial(about_file, data=data, source=source, path=path, typed=typed_test(options))
     repaired = _repaired(data, in_words, options) if options.repair else None
-    return Model(name if several else "", data.y_true, data.y_prob, problem_of(data), in_words, found, repaired)
+    design = {**problem_of(data), **times_of(data, options)}
+    return Model(name if several else "", data.y_true, data.y_prob, design, in_words, found, repaired)
 
 
 def _repaired(data: PredictionFile, in_words: Callable[[Verdict], Verdict], options: argparse.Namespace) -> BeforeAfter:
@@ -136,7 +151,8 @@ def _other_levels(data: PredictionFile, path: Path, options: argparse.Namespace)
     from caltest.hypothesis_tests._subgroup_columns import levels_of_columns
     from caltest.predictions.files._read import read_columns
 
-    used = {data.label, *data.prob, options.folds, options.groups, options.sample_weight}
+    offered = None if data.offered_time is None else data.offered_time.column
+    used = {data.label, *data.prob, options.folds, options.groups, options.sample_weight, options.time, offered}
     found: dict[str, Any] = {}
     if "layout" in data.reading:  # its rows are no observations, or its columns no values of them
         return found

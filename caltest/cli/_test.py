@@ -239,8 +239,7 @@ def _first_screen(verdict: Verdict, data: PredictionFile, options: argparse.Name
     if data.folds is None:
         more += [] if options.plot else ["--plot FILE"]
         about = verdict.subject
-        in_time = options.time is not None or options.lead is not None  # which no page knows
-        if about and about.path and not in_time:
+        if about and about.path and not (options.groups and (options.time or options.lead)):  # which no page knows
             more.append(about.command("report", "-o report.html", without=OF_TEST))
     return f"{verdict}\n\n{wrapped([guessed_or_named(data, options), f'More: {join(more)}.'])}"
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._subgroups import SubgroupTests, subgroup_tests
 from caltest.predictions._arrays import Booleans
 from caltest.predictions.files._levels import levels_of
+from caltest.predictions.inputs._frames import index_of
 
 
 def levels_of_columns(columns: Mapping[str, NDArray[Any]], n_ranges: int = 4) -> dict[str, dict[str, Booleans]]:
@@ -32,7 +33,9 @@ def judge_levels(
         name: pd.Categorical.from_codes(np.argmax(list(members.values()), axis=0), list(members))
         for name, members in levels.items()
     }
-    found = subgroup_tests(y_true, y_prob, subgroup=pd.DataFrame(columns), **options)
+    index = next((each for each in map(index_of, (y_true, y_prob)) if each is not None), None)
+    table = pd.DataFrame(columns, index=index)
+    found = subgroup_tests(y_true, y_prob, subgroup=table, **options)
     short = {f"{name}={level}": level for name, members in levels.items() for level in members}
     return _renamed(found, short)
 

@@ -20,10 +20,11 @@ from caltest.predictions._arrays import Booleans
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions.inputs._arguments import read_problem
+from caltest.predictions.inputs._frames import read_observations
 from caltest.results import BeforeAfter, Verdict
 from caltest.results._description import Table, percent
 
-_ABOUT_DATA = {"C303", "C304", "C901"}  # cautions; others are about tests
+_ABOUT_DATA = {"C209", "C303", "C304", "C901"}  # cautions; others are about tests
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Model:
     y_true, y_prob : array-like
         Labels and predictions.
     design : dict
-        ``classes``, ``sample_weight`` and ``groups``.
+        ``classes``, ``sample_weight``, ``groups``, ``time`` and ``lead``.
     in_words : callable
         Returns a verdict in which data, event and column have the names that the user gave them.
     levels : dict of str to dict of str to array
@@ -91,7 +92,9 @@ class Model:
 
     def _seen(self, lens: LensLike | None) -> Sample:
         labels, prob, classes = self.problem
-        design = {name: self.design[name] for name in ("sample_weight", "groups")}
+        design = {name: self.design[name] for name in ("sample_weight", "groups", "lead")}
+        time = self.design["time"]
+        design["time"] = None if time is None else read_observations(time, "time")
         return make_sample(labels, prob, classes=classes, lens=lens, **design)
 
     @cached_property
@@ -103,6 +106,17 @@ class Model:
     def event(self) -> Sample:
         """The observations with the event, or with "the prediction is right"."""
         return self._seen(Confidence() if self.has_classes else None)
+
+    @property
+    def lead(self) -> str:
+        """How far labels are apart that are independent of each other, in words; empty if all are."""
+        timing = self.sample.timing
+        return "" if timing is None else timing.text
+
+    @property
+    def by_chance(self) -> str:
+        """What bars allow for, as the rest of a sentence about chance; empty if labels are independent."""
+        return f" if labels less than {self.lead} apart depend on each other" if self.lead else ""
 
     @property
     def has_classes(self) -> bool:
@@ -150,6 +164,8 @@ class Answer:
         Ranges of predictions and classes; subgroups.
     repaired : BeforeAfter or None
         What recalibration achieves on held-out observations.
+    lead : str
+        How far labels are apart that are independent of each other; empty if all are.
     """
 
     name: str
@@ -159,17 +175,20 @@ class Answer:
     where: tuple[Part, ...]
     whom: tuple[Part, ...]
     repaired: BeforeAfter | None
+    lead: str = ""
 
     @classmethod
     def of(cls, model: Model, table: CalibrationTable, subgroups: SubgroupTests | None) -> Answer:
         """Return what is said of a model, from its table of tests and the tests of its subgroups, if there are any."""
         verdict = model.in_words(table.verdict)
         whom = () if subgroups is None else (_whom(model, verdict, subgroups),)
-        caption = "On the diagonal, what was predicted is what happened. Bars are what chance explains."
+        caption = (
+            f"On the diagonal, what was predicted is what happened. Bars are what chance explains{model.by_chance}."
+        )
         picture = diagram({"": model.curve}, caption)
         numbers, where = numbers_in_words(table), tuple(_where(model, verdict))
         repaired = None if model.repaired is None else model.repaired.tested(verdict)
-        return cls(model.name, verdict, numbers, picture, where, whom, repaired)
+        return cls(model.name, verdict, numbers, picture, where, whom, repaired, model.lead)
 
     @property
     def word(self) -> Word:
@@ -212,8 +231,8 @@ class Answer:
     @property
     def _cautions(self) -> list[str]:
         """Cautions about the data, without those that advise functions."""
-        found = [note.text for note in self.verdict.cautions if note.code in _ABOUT_DATA]
-        return [text for text in found if "`" not in text]
+        found = [note for note in self.verdict.cautions if note.code in _ABOUT_DATA]
+        return [note.text.replace("`", "") for note in found if note.code == "C209" or "`" not in note.text]
 
     @property
     def conditions(self) -> list[tuple[str, str]]:
@@ -221,10 +240,15 @@ class Answer:
         groups = self.verdict.n_groups
         independent = (
             "Each observation stands for itself. Several visits of one patient, or overlapping forecasts, must be "
-            "named as groups."
+            "named as groups, or with their times."
             if groups is None
             else f"The {groups:,} groups are independent of each other; observations of one group need not be."
         )
+        if self.lead:
+            independent = (
+                f"Outcomes of predictions that were made less than {self.lead} apart may depend on each other. Those "
+                "further apart do not, given what was known when the later prediction was made."
+            )
         return [
             ("Independence", independent),
             ("Labels", "No label of these data was used to make, to choose or to adjust the predictions."),

@@ -49,11 +49,12 @@ def details_of(table: CalibrationTable, report: CalibrationReport, verdict: Verd
     yield from _classes(table, model)
     pictures = [deviations({"": model.curve})] if alone else []
     yield Folded("Deviations from the diagonal", [model.curve.conclusion], pictures=pictures)
-    if table[0].n_outcomes == 3:
-        found = simplex_diagram(model.y_true, model.y_prob, alpha=table.alpha, rng=0, **model.design)
+    if table[0].n_outcomes == 3 and not model.lead:  # whose tests take labels as independent
+        own = {key: model.design[key] for key in ("classes", "sample_weight", "groups")}
+        found = simplex_diagram(model.y_true, model.y_prob, alpha=table.alpha, rng=0, **own)
         yield of_result("Which classes are confused", found, [triangle(found)], conclusion=True)
-    # Dependence within groups does not change the decomposition of the Brier score.
-    independent = {key: value for key, value in model.design.items() if key != "groups"}
+    # Dependence of labels does not change the decomposition of the Brier score, which is estimated without an interval.
+    independent = {key: model.design[key] for key in ("classes", "sample_weight")}
     scores = score_decomposition(model.y_true, model.y_prob, **independent)
     yield of_result("What recalibration would gain", scores, conclusion=True)
 

@@ -23,6 +23,7 @@ from caltest.page._answer import Answer, Model
 from caltest.page._details import Folded, details_of, of_result
 from caltest.page._notes import codes_in, explain, linked
 from caltest.page._pictures import Picture, deviations, diagram
+from caltest.predictions.inputs._arguments import time_of_index
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import (
     SeedLike,
@@ -43,6 +44,7 @@ _PACKAGES = ("numpy", "numba", "scipy")
 _TESTS_DRAWS = 999
 _MOST_IN_DETAIL = 3  # models with a second diagram: pages stay small enough for an e-mail
 _DESIGN = {"sample_weight": "weights", "groups": "groups"}
+_IN_TIME = {"timed-labels", "shared-shocks"}  # methods of tests of labels that depend on each other in time
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ def write_page(
     classes: Sequence[Any] | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    time: Any = None,
+    lead: Any = None,
     title: str | None = None,
     n_resamples: int | None = None,
     alpha: float = 0.05,
@@ -102,6 +106,12 @@ def write_page(
         Weight of each observation.
     groups : array-like of shape (n_samples,), optional
         The group of each observation, such as its patient, if observations of a group may depend on each other.
+    time : array-like of shape (n_samples,), optional
+        When each prediction was made, as in `caltest.calibration_test`; with ``lead`` by default an index of pandas
+        that holds dates. Not together with ``groups``.
+    lead : int, timedelta, str or array-like of these, optional
+        How long after its prediction a label is known; closer labels may depend on each other. With time the page has
+        no diagram of three classes, whose tests take labels as independent.
     title : str, optional
         Heading of the page.
     n_resamples : int, optional
@@ -129,7 +139,8 @@ def write_page(
     ValueError
         If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if
         ``n_resamples`` < 1, or ``alpha`` is not strictly between 0 and 1; if ``report`` is of another number of
-        observations, or there are several models.
+        observations, or there are several models; if ``lead`` is given without ``time`` or longer than the data, or
+        ``time`` with ``groups``.
     OSError
         If the file cannot be written.
 
@@ -150,8 +161,9 @@ def write_page(
     """
     if isinstance(y_true, str | Path):
         refuse("`y_true` must hold labels, got a path. Labels come first: write_page(y_true, y_prob, path).", TypeError)
-    design = {"classes": classes, "sample_weight": sample_weight, "groups": groups}
     probs: dict[str, Any] = dict(y_prob) if isinstance(y_prob, Mapping) else {"": y_prob}
+    time = time_of_index(y_true, *probs.values()) if time is None else time
+    design = {"classes": classes, "sample_weight": sample_weight, "groups": groups, "time": time, "lead": lead}
     levels = levels_of_columns({name: np.asarray(column) for name, column in (subgroup or {}).items()})
     found = repaired if isinstance(repaired, Mapping) else dict.fromkeys(probs, repaired)
     for one in found.values():
@@ -161,7 +173,7 @@ def write_page(
         Model(name, y_true, prob, design, levels=levels, repaired=found.get(name)) for name, prob in probs.items()
     ]
     if report is not None:
-        _check_report(report, y_true, len(models))
+        _check_report(report, models)
     options: dict[str, Any] = {"n_resamples": n_resamples, "alpha": alpha, "workers": workers, "rng": rng}
     return write_page_of(models, path, report=report, title=title, progress=progress, **options)
 
@@ -181,6 +193,8 @@ def write_page_of(
 ) -> Path:
     """Write the page of some models of the same observations; ``command`` is how it was asked for."""
     seed = _seed_of(rng)
+    both = models[0].design["groups"] is not None and models[0].lead
+    refuse_if(both, "a page knows how observations depend on each other in `groups` or in `time`, not both.")
     options: dict[str, Any] = {"alpha": alpha, "workers": workers, "rng": seed}
     fewer = _TESTS_DRAWS if n_resamples is None else min(n_resamples, _TESTS_DRAWS)
     answers, folded, draws = [], [], {0}
@@ -234,7 +248,9 @@ def _comparison(
     probs = {model.name: model.y_prob for model in models}
     found = compare_models(models[0].y_true, probs, **models[0].design, **options)
     curves = {model.name: model.curve for model in models}
-    picture = diagram(curves, "All models in one diagram. On the diagonal, what was predicted is what happened.")
+    chance = f" Bars are what chance explains{models[0].by_chance}." if models[0].lead else ""
+    words = f"All models in one diagram. On the diagonal, what was predicted is what happened.{chance}"
+    picture = diagram(curves, words)
     names = dict.fromkeys(name for one in answers for name in one.numbers)
     rows = [(one.name, one.word.text, *(one.numbers.get(name, "-") for name in names)) for one in answers]
     table = Table(("model", "calibration", *names), rows, left=("calibration",))
@@ -257,16 +273,18 @@ def _origin(
     yield from _data_rows(models)
 
 
-def _check_report(report: Any, y_true: ArrayLike, n_models: int) -> None:
+def _check_report(report: Any, models: Sequence[Model]) -> None:
     """Refuse a report that is not of the observations of the page."""
     if not isinstance(report, CalibrationReport):
         refuse(
             f"`report` must be a CalibrationReport from calibration_report(...), got {type(report).__name__}.",
             TypeError,
         )
-    refuse_if(n_models > 1, f"`report` is of one model and the page of {n_models}; leave it out.")
-    if report[0].n_samples != np.size(y_true):
-        refuse(f"`report` must be of the same {np.size(y_true):,} observations, got one of {report[0].n_samples}.")
+    refuse_if(len(models) > 1, f"`report` is of one model and the page of {len(models)}; leave it out.")
+    if report[0].n_samples != (size := np.size(models[0].y_true)):
+        refuse(f"`report` must be of the same {size:,} observations, got one of {report[0].n_samples}.")
+    in_time = any(test.method in _IN_TIME for test in report)
+    refuse_if(in_time != bool(models[0].lead), "`report` must have the same `time` and `lead` as the page.")
 
 
 def _seed_of(rng: SeedLike) -> int:
@@ -283,6 +301,8 @@ def _data_rows(models: Sequence[Model]) -> Iterator[tuple[str, str]]:
     given = [words for name, words in _DESIGN.items() if design[name] is not None]
     if given:
         yield "design of the observations", ", ".join(given)
+    if models[0].lead:
+        yield "lead", models[0].lead
     for model in models:
         prob, outcome = validate_given_problem(*model.problem)
         about = f"{counted(len(prob))}, {prob.shape[1]} classes, fingerprint {_fingerprint(prob, outcome)}"

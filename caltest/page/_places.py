@@ -133,7 +133,7 @@ def classes_of(sample: Sample, names: Sequence[str]) -> list[Place]:
     observed = np.bincount(sample.outcome, weight, minlength=sample.n_outcomes)
     score = np.abs(observed - expected) / np.sqrt(np.maximum(variance, 1e-300))
     worst = map(int, np.argsort(-score, kind="stable")[:MOST_PLACES])
-    design: dict[str, Any] = {"weight": sample.weight, "group": sample.group}
+    design: dict[str, Any] = {"weight": sample.weight, "group": sample.group, "timing": sample.timing}
     return [
         Place.of(names[k], induce(sample.given, sample.outcome, lens=ClassWise(k), **design), len(names)) for k in worst
     ]

@@ -28,7 +28,7 @@ def test_the_lead_is_a_duration_or_a_number_of_steps(forecasts, run, answer):
         assert "C209" not in [note["code"] for note in found["verdict"]["cautions"]]
     text = run("test", path, "--lead", "7D", *FAST)[1]
     assert "Times: column day of issue (guessed)." in " ".join(text.split())
-    assert "caltest report" not in text, "a page knows no times"
+    assert "--lead 7D -o report.html" in " ".join(text.split())
 
 
 def test_commands_that_are_advised_carry_the_lead(forecasts, tmp_path, run):

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from caltest.page._answer import Answer, Model
-from caltest.results import Subject, Verdict
+from caltest.results import Note, Subject, Verdict
 
-DESIGN = {"classes": None, "sample_weight": None, "groups": None}
+DESIGN = dict.fromkeys(("classes", "sample_weight", "groups", "time", "lead"))
 
 
 def answer_of(**fields):
@@ -42,6 +42,13 @@ def test_the_data_are_not_named_twice():
 def test_conditions_name_the_groups_and_no_functions():
     assert dict(answer_of(n_groups=30).conditions)["Independence"].startswith("The 30 groups are independent")
     assert "must be named as groups" in dict(answer_of().conditions)["Independence"]
+
+
+def test_a_lead_is_a_condition_and_correlated_residuals_are_a_caution():
+    answer = replace(answer_of(), lead="7 days")
+    assert "less than 7 days apart may depend on each other" in dict(answer.conditions)["Independence"]
+    named = answer_of(cautions=(Note("C209", "Residuals are correlated: `lead` takes that into account."),))
+    assert dict(named.conditions)["Caution"] == "Residuals are correlated: lead takes that into account."
 
 
 def test_a_model_knows_its_event_its_classes_and_its_subgroups():

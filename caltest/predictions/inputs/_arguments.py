@@ -166,7 +166,7 @@ def _read(given: dict[str, Any], parameters: set[str]) -> Problem | None:
     _refuse_other_indexes(given, labels, argument, probs if parts else {})
     _read_observations(given)
     if "time" in parameters and given.get("time") is None:
-        given["time"] = _time_of_index(*labels.values(), *probs.values())
+        given["time"] = time_of_index(*labels.values(), *probs.values())
     if not probs:
         return None
     if not any(given.get(name) is not None for name in ("groups", "groups_a")):
@@ -200,7 +200,7 @@ def _read_beside_labels(given: dict[str, Any], _: set[str]) -> None:
         warn_of_repeated_index(given.get("y_true"), given.get("y_prob"))
 
 
-def _time_of_index(*tables: Any) -> OfferedTime | None:
+def time_of_index(*tables: Any) -> OfferedTime | None:
     """Return the index of a frame or series that holds dates; None if there is none."""
     found = next(filter(is_time_index, map(index_of, tables)), None)
     return None if found is None else OfferedTime(found)
