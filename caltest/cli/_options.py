@@ -82,6 +82,20 @@ def parse_lead(text: str) -> int | str:
     return text
 
 
+class LeadColumn(str):
+    """The name of a column with the lead of each prediction."""
+
+
+def parse_leads(text: str) -> int | str:
+    """Return a number of steps of time, a duration, or otherwise the name of a column."""
+    try:
+        return parse_lead(text)
+    except argparse.ArgumentTypeError:
+        if not any(mark.isalpha() for mark in text):
+            raise
+        return LeadColumn(text)
+
+
 def parse_names(text: str) -> list[str]:
     """Return names separated by commas."""
     return [name.strip() for name in text.split(",")]
@@ -263,8 +277,11 @@ def add_time_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("forecasts in time").add_argument
     words = "time of each prediction: dates, or numbers; labels of predictions less than a lead apart may be dependent"
     add("--time", metavar="COLUMN", help=words)
-    words = "how long after its prediction a label is known, such as 7D or 12h, or a number of steps between the times"
-    add("--lead", type=parse_lead, metavar="LEAD", help=f"{words} (default: before the next prediction)")
+    words = (
+        "how long after its prediction a label is known, such as 7D or 12h, a number of steps between the times, or "
+    )
+    words += "the column with the lead of each prediction, the longest of which counts"
+    add("--lead", type=parse_leads, metavar="LEAD", help=f"{words} (default: before the next prediction)")
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
@@ -336,7 +353,8 @@ def read_file(file: Path | BinaryIO, options: argparse.Namespace) -> PredictionF
     source = standard_input() if str(file) == "-" else file
     with held(options.notes):
         try:
-            return read_predictions(source, **chosen(options, *OF_COLUMNS, "subgroup"), **reading_of(options))
+            named: dict[str, Any] = {} if (lead := lead_column(options)) is None else {"lead": lead}
+            return read_predictions(source, **chosen(options, *OF_COLUMNS, "subgroup"), **named, **reading_of(options))
         except UndecidedError as error:
             decided = argparse.Namespace(**(vars(options) | error.options))
             own = " ".join(_typed(decided, [name for name in _ORDER if name in error.options]))
@@ -348,6 +366,12 @@ def reading_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return how a file is read, as `read_predictions` takes it."""
     header = "infer" if options.header is None else 0 if options.header else None
     return chosen(options, *OF_FORMAT) | {"header": header}
+
+
+def lead_column(options: argparse.Namespace) -> str | None:
+    """Return the column with the lead of each prediction, if it was named."""
+    lead = getattr(options, "lead", None)
+    return lead if isinstance(lead, LeadColumn) else None
 
 
 def problem_of(data: PredictionFile) -> dict[str, Any]:
@@ -366,7 +390,7 @@ def times_of(data: PredictionFile, options: argparse.Namespace) -> dict[str, Any
         time = replace(data.offered_time, option=option)
     no_time = options.lead is not None and time is None
     refuse_if(no_time, "--lead needs --time, the column with the time of each prediction")
-    return {"time": time, "lead": options.lead}
+    return {"time": time, "lead": options.lead if lead_column(options) is None else data.lead}
 
 
 def reread(file: Path | BinaryIO) -> Path | BinaryIO:
@@ -401,6 +425,7 @@ def named_columns(data: PredictionFile, options: argparse.Namespace) -> dict[str
         named["Times"] = options.time
         if options.lead is not None and data.time is None and data.offered_time is not None:
             named["Times"] = f"{data.offered_time.column} (guessed)"
+        named["Leads"] = lead_column(options)
     return named
 
 

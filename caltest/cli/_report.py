@@ -21,6 +21,7 @@ from caltest.cli._options import (
     add_option,
     add_time_options,
     computing,
+    lead_column,
     parse_names,
     problem_of,
     reading_of,
@@ -152,7 +153,7 @@ def _other_levels(data: PredictionFile, path: Path, options: argparse.Namespace)
     from caltest.predictions.files._read import read_columns
 
     offered = None if data.offered_time is None else data.offered_time.column
-    used = {data.label, *data.prob, options.folds, options.groups, options.sample_weight, options.time, offered}
+    used = {data.label, *data.prob, options.groups, options.sample_weight, options.time, lead_column(options), offered}
     found: dict[str, Any] = {}
     if "layout" in data.reading:  # its rows are no observations, or its columns no values of them
         return found

@@ -31,6 +31,27 @@ def test_the_lead_is_a_duration_or_a_number_of_steps(forecasts, run, answer):
     assert "--lead 7D -o report.html" in " ".join(text.split())
 
 
+@pytest.mark.parametrize("leads", [(3, 7), ("72h", "7D")])
+def test_a_column_holds_the_lead_of_each_prediction(forecasts, tmp_path, run, answer, leads):
+    path, frame = forecasts
+    frame = frame.assign(ahead=[leads[k % 2] for k in range(365)])
+    frame.to_csv(tmp_path / "leads.csv", index=False)
+    options = ("--label", "rain", "--prob", "risk", "--time", "day of issue", "--lead")
+    of_column = answer("test", tmp_path / "leads.csv", *options, "ahead")
+    assert of_column["pvalue"] == answer("test", path, *options, "7")["pvalue"]
+    text = " ".join(run("test", tmp_path / "leads.csv", *options, "ahead", *FAST)[1].split())
+    assert "Leads: column ahead." in text
+    assert "--lead ahead -o report.html" in text
+    frame.loc[5, "ahead"] = None
+    frame.to_csv(tmp_path / "missing.csv", index=False)
+    code, _, err = run("test", tmp_path / "missing.csv", *options, "ahead", *FAST)
+    assert (code, "--lead" in err, "row 5" in err) == (2, True, True), err
+    code, _, err = run(
+        "subgroups", tmp_path / "missing.csv", *options, "ahead", "--drop-missing", "--by", "site", *FAST
+    )
+    assert code == 0, err
+
+
 def test_commands_that_are_advised_carry_the_lead(forecasts, tmp_path, run):
     path, frame = forecasts
     wrong = tmp_path / "wrong.csv"
@@ -53,8 +74,10 @@ def test_commands_that_are_advised_carry_the_lead(forecasts, tmp_path, run):
         (["--lead", "0"], "argument --lead: must be an integer >= 1, got '0'"),
         (
             ["--lead", "soon"],
-            "argument --lead: must be a whole number >= 1, or a duration such as 7D or 12h, got 'soon'",
+            "there is no column 'soon' for --lead; the columns are day of issue, rain, risk, site, and a lead is also "
+            "a whole number, or a duration such as 7D or 12h",
         ),
+        (["--lead", "1.5"], "must be a whole number >= 1, or a duration such as 7D or 12h, got '1.5'"),
         (["--time", "day"], "there is no column 'day' for --time; the columns are day of issue, rain, risk, site"),
         (["--time", "day of issue", "--lead", "400"], "`lead` (400 steps of 1 day) must not be longer than"),
         (

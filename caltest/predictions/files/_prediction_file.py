@@ -54,7 +54,7 @@ class PredictionFile:
         Whether that name was guessed.
     prob : tuple of str
         Names of the probability columns.
-    folds, groups, sample_weight, time : array of shape (n_samples,) or None
+    folds, groups, sample_weight, time, lead : array of shape (n_samples,) or None
         Cross-validation folds, groups and weights of the observations, and when predictions were made, from the columns
         that were named for them.
     subgroup : dict of str to array of shape (n_samples,)
@@ -89,6 +89,7 @@ class PredictionFile:
     groups: NDArray[Any] | None = None
     sample_weight: NDArray[Any] | None = None
     time: NDArray[Any] | None = None
+    lead: NDArray[Any] | None = None
     subgroup: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     matched_by: str = ""
     reading: Mapping[str, str] = field(default_factory=dict)
@@ -119,7 +120,7 @@ class PredictionFile:
         return {label: found.get(label, 0) for label in labels}
 
 
-_OTHERS = ("folds", "groups", "sample_weight", "time")
+_OTHERS = ("folds", "groups", "sample_weight", "time", "lead")
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,8 @@ def from_table(table: Table, asked: Asked) -> PredictionFile:
     given += [("subgroup", name) for name in asked.subgroup]
     missing = next(((argument, name) for argument, name in given if name and name not in names), None)
     if missing:
-        table.refuse(f"there is no column {missing[1]!r} for `{missing[0]}`; the columns are {shortened(names)}")
+        more = ", and a lead is also a whole number, or a duration such as 7D or 12h" * (missing[0] == "lead")
+        table.refuse(f"there is no column {missing[1]!r} for `{missing[0]}`; the columns are {shortened(names)}{more}")
     used = [name for _, name in given if name]
     double = next((name for name in used if used.count(name) > 1), None)
     if double is not None:

@@ -43,6 +43,7 @@ def read_predictions(
     groups: str | None = None,
     sample_weight: str | None = None,
     time: str | None = None,
+    lead: str | None = None,
     subgroup: Sequence[str] | None = None,
     classes: Sequence[Any] | None = None,
     class_names: Sequence[str] | None = None,
@@ -67,9 +68,10 @@ def read_predictions(
     label, prob : str and sequence of str, optional
         Names of the label column and of the probability columns (keys in an NPZ file). By default they are guessed
         from the names and types of the columns. One column may hold a list of probabilities in each row.
-    folds, groups, sample_weight, time : str, optional
+    folds, groups, sample_weight, time, lead : str, optional
         Names of the columns with the cross-validation fold of each observation, with its group, such as its patient,
-        with its weight, and with the time when its prediction was made. They are not guessed.
+        with its weight, with the time when its prediction was made, and with how long after that its label is known.
+        They are not guessed.
     subgroup : sequence of str, optional
         Names of columns whose values are subgroups, such as its site and its age.
     classes : sequence, optional
@@ -139,7 +141,7 @@ def read_predictions(
     for name, value in {"prob": prob, "subgroup": subgroup, "classes": classes, "class_names": class_names}.items():
         require(not isinstance(value, str), f"`{name}` must be a sequence of names", value, right_type=False)
     validate_choice(input, "input", INPUTS)
-    others = {"folds": folds, "groups": groups, "sample_weight": sample_weight, "time": time}
+    others = {"folds": folds, "groups": groups, "sample_weight": sample_weight, "time": time, "lead": lead}
     asked = Asked(
         label, prob, classes, class_names, event, input, verbal, drop_missing, where, others, tuple(subgroup or ())
     )

@@ -294,7 +294,10 @@ def read_duration(lead: Any) -> int:
 
 def longest_lead(leads: Any, n_samples: int) -> Any:
     """Return the longest of the leads of all predictions; refuse missing ones, and numbers beside durations."""
+    array = np.asarray(leads)
     values = list(leads)
+    if array.dtype.kind == "f":  # as a column of whole numbers is read in which some are missing
+        values = [int(each) if float(each).is_integer() else float(each) for each in array]
     if len(values) != n_samples:
         refuse(f"`lead` must be one lead, or that of each of the {n_samples:,} observations, got {len(values):,}.")
     size: dict[Any, int] = {}

@@ -282,6 +282,8 @@ def test_times_are_named_and_dates_in_order_are_offered(tmp_path):
     assert named.offered_time is None
     with pytest.raises(ValueError, match="no column 'day' for `time`"):
         read_predictions(path, time="day")
+    with pytest.raises(ValueError, match=r"no column 'day' for `lead`; .* and a lead is also a whole number"):
+        read_predictions(path, lead="day")
     for other in (days[[1, 0, 2, 3, 4, 5, 6, 7]], ["2026-01-01"] * 8, [*days[:-1], "2026-13-01"], [*days[:-1], None]):
         assert read_predictions(write(tmp_path, "b.csv", table().assign(date=other))).offered_time is None
     times = pd.to_datetime(days[::-1])

@@ -75,6 +75,12 @@ def test_any_order_and_ties_keep_their_rows():
     np.testing.assert_array_equal(found[near], distance[near])
 
 
+def test_whole_leads_may_be_floats_and_none_is_missing():
+    assert validate_timing(np.arange(N), np.full(N, 3.0), N).lead == 3
+    with pytest.raises(TypeError, match="got nan in row 1"):
+        validate_timing(np.arange(3), [2.0, np.nan, 2.0], 3)
+
+
 def test_of_many_leads_the_longest_counts():
     number = np.arange(N) % 3 + 1
     days = pd.date_range("2026-01-01", periods=N)
