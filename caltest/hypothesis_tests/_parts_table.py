@@ -73,6 +73,7 @@ class PartsTable(CalibrationTable):
             parts=tuple(finding.brief for finding in findings[:NAMED]),
             details=(*self._rejecting_folds(), self._count()),
             cautions=self.all_notes,
+            in_time=any(test._in_time for test in self.tests),
             undecidable=f"{self._undecidable() or few} {self._count()}",
         )
 

@@ -25,6 +25,7 @@ from caltest.results import Note, Result, Verdict
 from caltest.results._decision import FEWEST_EXPECTED, Decision, cannot_decide, equate_pvalue, rejects
 from caltest.results._description import Description, Table, counted, join
 from caltest.results._note import PAGE
+from caltest.results._picture import Picture
 from caltest.results._progress import reporting
 
 Noted = TypeVar("Noted", bound=Any)  # a result with notes
@@ -61,6 +62,9 @@ class ResidualCorrelation(Decision, Result):
         Numbers of consecutive times, over which residuals are added.
     variance_ratio : array of shape (n_windows,)
         How many times as much these sums vary as with independent labels.
+    ratio_lower, ratio_upper : array of shape (n_windows,)
+        Limits of the variance ratios that are all exceeded together with probability ``alpha`` at most if labels are
+        independent: the test rejects if one of them is outside. Infinite where there are too few draws to reject.
     largest : int
         The place of the window whose variance ratio is least compatible with independence.
     lens : lens
@@ -87,6 +91,8 @@ class ResidualCorrelation(Decision, Result):
     upper: Floats
     window: Integers
     variance_ratio: Floats
+    ratio_lower: Floats
+    ratio_upper: Floats
     largest: int
     lens: LensLike
     lens_name: str
@@ -100,9 +106,10 @@ class ResidualCorrelation(Decision, Result):
     _derived: ClassVar[tuple[str, ...]] = ("rejected", "decision", "conclusion", "verdict", "hypothesis")
     _columns: ClassVar[tuple[str, ...]] = (
         *("lag", "n_pairs", "correlation", "lower", "upper"),
-        *("window", "variance_ratio"),
+        *("window", "variance_ratio", "ratio_lower", "ratio_upper"),
     )
 
+    plot = Picture("plot_residual_correlation")
     hypothesis: ClassVar[str] = "Independence"
     """The null hypothesis in words."""
 
@@ -163,6 +170,7 @@ class ResidualCorrelation(Decision, Result):
             "correlation": "{correlation:.3f}",
             "independent labels (95 %)": "{lower:.3f} to {upper:.3f}",
             "variance ratio": "{variance_ratio:.3g}",
+            "not rejected": "{ratio_lower:.3g} to {ratio_upper:.3g}",
         }
         values = {name: getattr(self, name).tolist() for name in self._columns}
         records = [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
@@ -287,6 +295,10 @@ def residual_correlation(
     products = np.column_stack([lag_products(sample, pairs, sample.outcome[None]), null])
     ratios, distance = pairs.compared(products)
     statistics = distance.max(axis=0)
+    allowed = int(options["alpha"] * (n_resamples + 1) + _ROUNDING)  # draws as extreme as data that are just rejected
+    limit = np.sort(statistics[1:])[-allowed] if allowed else np.inf
+    middle, spread = ratios.mean(axis=1), ratios.std(axis=1)
+    reach = np.where(spread > 0, limit * np.maximum(spread, 1e-300), np.inf)
     scale = pairs.scale
     lower, upper = np.quantile(products[:, 1:], [0.025, 0.975], axis=1) * scale
     return ResidualCorrelation(
@@ -301,6 +313,8 @@ def residual_correlation(
         upper=upper,
         window=pairs.window,
         variance_ratio=ratios[:, 0],
+        ratio_lower=middle - reach,
+        ratio_upper=middle + reach,
         largest=int(distance[:, 0].argmax()),
         lens=look,
         lens_name=lens_name(look, options["classes"]),

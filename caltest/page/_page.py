@@ -44,7 +44,6 @@ _PACKAGES = ("numpy", "numba", "scipy")
 _TESTS_DRAWS = 999
 _MOST_IN_DETAIL = 3  # models with a second diagram: pages stay small enough for an e-mail
 _DESIGN = {"sample_weight": "weights", "groups": "groups"}
-_IN_TIME = {"timed-labels", "shared-shocks"}  # methods of tests of labels that depend on each other in time
 
 
 @dataclass(frozen=True)
@@ -283,7 +282,7 @@ def _check_report(report: Any, models: Sequence[Model]) -> None:
     refuse_if(len(models) > 1, f"`report` is of one model and the page of {len(models)}; leave it out.")
     if report[0].n_samples != (size := np.size(models[0].y_true)):
         refuse(f"`report` must be of the same {size:,} observations, got one of {report[0].n_samples}.")
-    in_time = any(test.method in _IN_TIME for test in report)
+    in_time = any(test._in_time for test in report)
     refuse_if(in_time != bool(models[0].lead), "`report` must have the same `time` and `lead` as the page.")
 
 

@@ -9,6 +9,7 @@ from ._null_distribution import plot_class_histogram as plot_class_histogram
 from ._null_distribution import plot_null_distribution as plot_null_distribution
 from ._over_time import plot_cell_edges as plot_cell_edges
 from ._over_time import plot_monitor as plot_monitor
+from ._over_time import plot_residual_correlation as plot_residual_correlation
 from ._over_time import plot_training as plot_training
 from ._recalibration import plot_before_after as plot_before_after
 from ._recalibration import plot_recalibration as plot_recalibration

@@ -97,17 +97,17 @@ def plot_null_distribution(result: ComponentResult, ax: Any = None) -> Any:
     method = result.method if isinstance(result, TestResult) else ""
     findings = _findings(result, parts)
     panel = (6.0, 4.6) if len(parts) == 1 else (4.0, 3.2)
-    axes = wrapped(None if ax is None else np.atleast_1d(ax), len(parts), 3, panel, 0.4)
+    axes = wrapped(None if ax is None else np.atleast_1d(ax), len(parts), 3, panel, 0.4, sharey=False)
     words = quantities([part.test_statistic for part in parts])
     for each, part, quantity, is_finding in zip(axes, parts, words, findings, strict=True):
         said = _draw(part, each, quantity, bound=method == "upper-bound", finding=is_finding)
         each.set_title(literal(said))
     caption = ""
     if len(parts) == 1 and isinstance(result, TestResult):
-        caption = f"{what_is_shown([result])}; {said}"
+        caption = f"{what_is_shown([result])}{_in_time(result)}; {said}"
         axes[0].set_title(literal(first_sentence(result.verdict)))
     elif ax is None and isinstance(result, TestResult):
-        caption = what_is_shown([result])
+        caption = f"{what_is_shown([result])}{_in_time(result)}"
         head_figure(axes[0].figure, first_sentence(result.verdict))
     add_legend(axes, new=ax is None, caption=caption)
     return axes[0] if len(parts) == 1 else axes
@@ -186,8 +186,13 @@ def plot_class_histogram(table: CalibrationTable, ax: Axes | None = None, *, n_c
     number = int(found.sum())
     said = f"Calibration is rejected in {number} of {len(tests)} classes." if number else _OF_CLASSES
     ax.set_title(literal(said))
-    legend_below(ax, caption=f"{counted(tests[0].n_samples)}, each class against the rest")
+    legend_below(ax, caption=f"{counted(tests[0].n_samples)}{_in_time(tests[0])}, each class against the rest")
     return ax
+
+
+def _in_time(result: TestResult) -> str:
+    """Return that simulated labels depend on each other in time, as those of the data do; empty if they do not."""
+    return "; simulated labels share shocks of time" if result._in_time else ""
 
 
 def _findings(result: ComponentResult, parts: Sequence[ComponentResult]) -> list[bool]:

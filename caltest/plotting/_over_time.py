@@ -1,4 +1,4 @@
-"""What changes with time: the e-value of a monitor, and errors over the epochs of a training."""
+"""What changes with time: the e-value of a monitor, correlated residuals, and errors over the epochs of a training."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison._training import TrainingTrack
+from caltest.hypothesis_tests._residual_correlation import ResidualCorrelation
 from caltest.plotting._axes import (
+    BAR,
     DASHED,
     FINDING,
     LINE,
@@ -27,7 +29,7 @@ from caltest.plotting._axes import (
     single,
     wrapped,
 )
-from caltest.plotting._heading import first_sentence, what_is_shown
+from caltest.plotting._heading import first_sentence, head_figure, what_is_shown
 from caltest.predictions.inputs._refusals import refuse
 from caltest.results._description import percent
 from caltest.results._naming import describe
@@ -88,6 +90,80 @@ def plot_monitor(monitor: MonitorResult, ax: Axes | None = None, *, legend: bool
     if legend:
         legend_below(ax, caption=what_is_shown([monitor]))
     return ax
+
+
+@in_one_look
+def plot_residual_correlation(result: ResidualCorrelation, axes: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Plot the correlations of residuals by lag, and how much their sums over consecutive times vary.
+
+    Left, the correlogram: the correlation at each lag over the range that it has in 95 % of data sets whose labels are
+    independent, lag by lag. Right, the variance ratios, from which the p-value comes, over the band that all of them
+    leave with probability ``alpha`` at most if labels are independent; one outside of it is orange, and the test
+    rejects.
+
+    Parameters
+    ----------
+    result : ResidualCorrelation
+        From `caltest.hypothesis_tests.residual_correlation`.
+    axes : array of two matplotlib.axes.Axes, optional
+        Where to draw; those of a new figure by default.
+
+    Returns
+    -------
+    array of two matplotlib.axes.Axes
+        What was drawn into.
+
+    Raises
+    ------
+    TypeError
+        If ``result`` is not a `ResidualCorrelation`.
+    ValueError
+        If there are not two axes.
+
+    Examples
+    --------
+    >>> import caltest, matplotlib
+    >>> matplotlib.use("Agg")
+    >>> found = caltest.hypothesis_tests.residual_correlation([0, 0, 1, 1] * 9, [0.3, 0.4, 0.6, 0.5] * 9, rng=0)
+    >>> [ax.get_xlabel() for ax in found.plot()]
+    ['lag', 'consecutive times']
+    """
+    require(result, ResidualCorrelation, "result", "residual_correlation")
+    panels = several(axes, (1, 2), (8.4, 4.2))
+    of_lags, of_sums = panels.flat
+    outside = (result.variance_ratio < result.ratio_lower) | (result.variance_ratio > result.ratio_upper)
+    nowhere = np.zeros(len(outside), dtype=np.bool_)
+    for ax, x, value, lower, upper, finding, calm, band in (
+        (of_lags, result.lag, result.correlation, result.lower, result.upper, nowhere, 0.0, "95 % at each lag"),
+        (
+            of_sums,
+            result.window,
+            result.variance_ratio,
+            result.ratio_lower,
+            result.ratio_upper,
+            outside,
+            1.0,
+            f"{percent(1 - result.alpha)} for all together",
+        ),
+    ):
+        if np.isfinite(lower).all():
+            wide = np.repeat(x, 2) + np.tile([-0.5, 0.5], len(x))  # a band of one lag has a width, too
+            ax.fill_between(
+                wide, np.repeat(lower, 2), np.repeat(upper, 2), color=BAR, alpha=0.4, linewidth=0, label=band
+            )
+        ax.axhline(calm, color=LINE, label="independent labels", zorder=1, **DASHED)
+        ax.vlines(x, calm, value, color=POINT, linewidth=1.2)
+        for chosen, color, label in ((~finding, POINT, "observed"), (finding, FINDING, "observed, rejected")):
+            if chosen.any():
+                ax.plot(x[chosen], value[chosen], "o", color=color, markersize=5, label=label)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+    of_lags.set(xlabel="lag", ylabel="correlation of residuals", title="Are residuals correlated?")
+    of_sums.set(xlabel="consecutive times", ylabel="variance ratio", title="How much do their sums vary?")
+    for ax in (of_lags, of_sums):
+        legend_below(ax, caption=what_is_shown([result]) if ax is of_lags else "")
+    if axes is None:
+        head_figure(of_lags.figure, first_sentence(result.verdict))
+    return panels
 
 
 @in_one_look

@@ -55,4 +55,5 @@ def save_subgroups(records: Sequence[Mapping[str, Any]], words: tuple[str, str],
 
     size = 5.4 + 0.08 * max(map(len, names)), 1.6 + 0.3 * max(len(names), 3)
     caption = "In brackets: observations. Filled: rejected after the adjustment for the number of subgroups."
+    caption += " Tests allow for labels that depend on each other in time." * verdict.in_time
     save_drawn(draw, size, fill(caption, round(_PER_INCH * size[0])), path)

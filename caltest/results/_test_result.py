@@ -210,6 +210,11 @@ class TestResult(Decision, ComponentResult):
         """What is known of the predictions, if it is calibration that is tested."""
         return self._evidence if self.of_calibration else None
 
+    @property
+    def _in_time(self) -> bool:
+        """Whether simulated labels share shocks of time."""
+        return any(one.method in {"timed-labels", "shared-shocks"} for one in self.folds or (self,))
+
     def _verdict(self) -> Verdict:
         """Return the verdict without what is not needed for its sentences and may take time."""
         calibrated = "that the models are calibrated" if self.fold_names else "that the model is calibrated"

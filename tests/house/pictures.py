@@ -185,6 +185,14 @@ def of_classes(n: int) -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"table-{k}-classes-{n}", ct.calibration_table(y, prob, statistic=ct.KS(), n_resamples=199, rng=0).plot
 
 
+def of_times() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Pictures of residuals in time: few and many lags, and batches."""
+    for n, lags, batch in ((10, None, 1), (500, 99, 1), (500, None, 5)):
+        y, p = shapes(n)["even"]
+        options = {"max_lag": lags, "time": np.arange(n) // batch, "n_resamples": 99, "rng": 0}
+        yield f"correlation-{n}-{lags}-{batch}", ct.hypothesis_tests.residual_correlation(y, p, **options).plot
+
+
 def of_studies() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Pictures of studies and trainings."""
     y, prob = classes(400, 3)
@@ -225,6 +233,7 @@ GALLERY: list[tuple[str, Callable[[], Iterator[tuple[str, Callable[..., Any]]]]]
     *((f"{count}-models", partial(of_models, 500, count)) for count in (2, 4, 7)),
     ("comparisons", of_comparisons),
     *((f"classes-{n}", partial(of_classes, n)) for n in (10, 2000)),
+    ("times", of_times),
     ("studies", of_studies),
 ]
 """All pictures, by what they show."""

@@ -50,6 +50,22 @@ def test_the_pvalue_ranks_the_data_among_draws():
     assert result.upper == pytest.approx(np.quantile(correlation, 0.975, axis=0))
 
 
+@pytest.mark.parametrize("alpha", [0.05, 0.2])
+def test_the_band_is_that_of_the_test(alpha):
+    """A variance ratio is outside of it exactly if the test rejects; no band without enough draws."""
+    decisions = set()
+    for seed in range(30):
+        y_true, prob = calibrated(40, 2, seed=seed)
+        y_true[:10] = 1 if seed % 3 else y_true[:10]
+        result = residual_correlation(y_true, prob, max_lag=3, n_resamples=59, alpha=alpha, rng=seed)
+        outside = (result.variance_ratio < result.ratio_lower) | (result.variance_ratio > result.ratio_upper)
+        assert outside.any() == (result.pvalue <= alpha)
+        decisions.add(outside.any())
+    assert decisions == {False, True}
+    few = residual_correlation(y_true, prob, max_lag=3, n_resamples=3, alpha=alpha, rng=0)
+    assert np.isposinf(few.ratio_upper).all()
+
+
 def test_order_unit_and_name_of_the_event_do_not_matter():
     y_true, prob = calibrated(60, 2)
     time = np.arange(60)
