@@ -79,5 +79,6 @@ from .statistics._skce import SKCE as SKCE
 from .statistics._smooth_ece import SmoothECE as SmoothECE
 from .statistics._squared_l2 import SquaredL2 as SquaredL2
 from .streaming.monitors._monitor import CalibrationMonitor as CalibrationMonitor
+from .streaming.states._metric import CalibrationMetric as CalibrationMetric
 
 __version__: str

@@ -4,5 +4,6 @@ from .monitors._noticed_error import NoticedError as NoticedError
 from .scans._scan import scan as scan
 from .states._arrow_states import arrow_states as arrow_states
 from .states._equal_mass_cells import equal_mass_cells as equal_mass_cells
+from .states._metric import CalibrationMetric as CalibrationMetric
 from .states._redrawn_cells import RedrawnCells as RedrawnCells
 from .states._state import CalibrationState as CalibrationState
