@@ -301,7 +301,8 @@ class RMSCE(OverClasses):
     n_cells : int
         Number of cells.
     scheme : {"equal-mass", "equal-width"}
-        How cells are cut: as `EqualMass` (Hendrycks, Nixon) or as `EqualWidth` (torchmetrics).
+        How cells are cut: as `EqualMass` (Hendrycks, Nixon) or as `EqualWidth` (torchmetrics,
+        which has a separate cell for exact ones, as ``GCE(max_prob=True, class_conditional=False, norm="l2")`` has).
     samples_per_cell : int, optional
         Cells of equal mass of about this many observations, whatever ``n_cells``; 100 in Hendrycks' code.
 

@@ -38,7 +38,7 @@ def test_errors_of_networks(shared_data, column):
     value = error(y_true, y_prob, ct.SmoothECE(), ct.Confidence())
     assert value == pytest.approx(FIXED_POINT[column], abs=5.1e-6)
     assert error(right, confidence, ct.SmoothECE(value)) == pytest.approx(value, rel=1e-12)
-    # Unlike the public implementation, in which a prediction of exactly 1 counts half.
+    # Unlike the public implementation, in which a prediction of exactly 1 counts half, both ends of its grid whole.
     assert abs(value / PUBLIC_IMPLEMENTATION[column] - 1) > 1e-3
 
 
