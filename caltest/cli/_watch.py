@@ -400,7 +400,7 @@ class _Problem(NamedTuple):
     y_true: NDArray[Any]
     y_prob: NDArray[Any]
     line: NDArray[Any]
-    times: dict[str, NDArray[Any]]
+    times: dict[str, Any]
 
     def part(self, rows: slice) -> _Problem:
         """Return some of the observations."""

@@ -9,6 +9,7 @@ from caltest.predictions.inputs._options import (
     DesignOptions,
     LensOption,
     Option,
+    ReadOptions,
     TimeOptions,
     WorkOptions,
 )
@@ -45,7 +46,7 @@ class PartitionOption(TypedDict, total=False):
     ]
 
 
-class PairOptions(ClassesOption, LensOption, PartitionOption, DrawsOption, WorkOptions, total=False):
+class PairOptions(ReadOptions, LensOption, PartitionOption, DrawsOption, WorkOptions, total=False):
     """What comparisons of models take."""
 
     alpha: Annotated[
@@ -70,5 +71,5 @@ class TrackOptions(ClassesOption, LensOption, DesignOptions, DrawsOption, AlphaO
     """What is the same for every epoch of a training."""
 
 
-class StudyOptions(ClassesOption, LensOption, PartitionOption, DesignOptions, AlphaOption, WorkOptions, total=False):
+class StudyOptions(ReadOptions, LensOption, PartitionOption, DesignOptions, AlphaOption, WorkOptions, total=False):
     """What a study of recalibration methods takes."""

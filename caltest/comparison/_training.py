@@ -252,6 +252,7 @@ def training_track(
     *,
     statistics: Statistic | str | Sequence[Statistic | str] | None = None,
     test_statistic: Statistic | str | None = None,
+    input: str = "probabilities",  # noqa: A002
     **options: Unpack[TrackOptions],
 ) -> TrainingTrack:
     r"""Track calibration during training (figure 3 of Vaicenavicius et al. 2019).
@@ -361,7 +362,7 @@ def training_track(
                 refuse_other_indexes({"y_true": labels, "y_prob": y_prob, "sample_weight": sample_weight})
                 if groups is None:
                     warn_of_repeated_index(labels, y_prob)
-                read = read_problem({"y_true": labels}, {"y_prob": y_prob}, classes)
+                read = read_problem({"y_true": labels}, {"y_prob": y_prob}, classes, input)
                 prob, outcome = validate_problem(read.labels["y_true"], read.probs["y_prob"], read.classes)
                 look = _default_lens((*chosen, *tested), prob.shape[1]) if lens is None else lens
                 sample = induce(prob, outcome, lens=look, **validate_design(sample_weight, groups, len(prob)))

@@ -11,11 +11,12 @@ from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions.inputs._options import (
     AlphaOption,
-    ClassesOption,
     DataOptions,
     DesignOptions,
+    InputOption,
     LensOption,
     Option,
+    ReadOptions,
     TimeOptions,
     WeightOption,
     WorkOptions,
@@ -55,7 +56,7 @@ class DesignedEventOptions(EventOptions, DesignOptions, TimeOptions, NullOption,
     """What curves take that know weights, groups, times and other hypotheses."""
 
 
-class ScoreOptions(LensOption, ClassesOption, WeightOption, total=False):
+class ScoreOptions(LensOption, ReadOptions, WeightOption, total=False):
     """What scores take."""
 
 
@@ -91,7 +92,7 @@ class EstimateOptions(DesignedOptions, WorkOptions, total=False):
     """What estimates take that draw observations."""
 
 
-class FloorOptions(LensOption, NullOption, WorkOptions, total=False):
+class FloorOptions(InputOption, LensOption, NullOption, WorkOptions, total=False):
     """What noise floors take, which need no labels."""
 
 

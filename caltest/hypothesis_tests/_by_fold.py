@@ -53,6 +53,7 @@ def by_fold(
     lead: Any = None,
     rng: SeedLike = None,
     progress: bool | Progress | None = None,
+    input: str = "probabilities",  # noqa: A002
     **options: Any,
 ) -> Tested:
     r"""Test cross-validated predictions fold by fold, by any test of calibration.
@@ -86,6 +87,8 @@ def by_fold(
         Source of randomness; every fold has its own stream.
     progress : bool or callable
         True shows a bar with the time left; a function is called with ``(done, total)``.
+    input : {"probabilities", "logits"}
+        What predictions are, as in `calibration_test`.
     **options
         Further arguments of the test.
 

@@ -92,6 +92,7 @@ def multilabel_table(
     *,
     statistic: Statistic | str | None = None,
     correction: str = "holm",
+    input: str = "probabilities",  # noqa: A002
     **options: Unpack[LabelOptions],
 ) -> MultilabelTable:
     r"""Test the probabilities of several labels, any number of which an observation may have.
@@ -123,6 +124,9 @@ def multilabel_table(
     correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"}
         Over the labels. The first two are valid under any dependence, the others if the labels of an observation are
         independent of each other, given the predictions.
+
+    input : {"probabilities", "logits"}
+        What predictions are. Of logits the logistic function is taken, of each by itself.
 
     Returns
     -------
@@ -162,7 +166,7 @@ def multilabel_table(
     """
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE + UNDER_INDEPENDENCE)
-    columns = read_label_columns(y_true, y_prob)
+    columns = read_label_columns(y_true, y_prob, input)
     n_labels, level = len(columns.names), options["alpha"]
     design = design_of(options, len(columns.prob))
     counts = columns.known if design["weight"] is None else columns.known & (design["weight"][:, None] > 0)

@@ -21,6 +21,7 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions.inputs._arguments import read_problem
 from caltest.predictions.inputs._frames import read_observations
+from caltest.predictions.inputs._scale import PROBABILITIES
 from caltest.results import BeforeAfter, Verdict
 from caltest.results._description import Table, percent
 
@@ -61,7 +62,8 @@ class Model:
     y_true, y_prob : array-like
         Labels and predictions.
     design : dict
-        ``classes``, ``sample_weight``, ``groups``, ``time`` and ``lead``.
+        ``classes``, ``sample_weight``, ``groups``, ``time`` and ``lead``; ``input``, unless predictions are
+        probabilities.
     in_words : callable
         Returns a verdict in which data, event and column have the names that the user gave them.
     levels : dict of str to dict of str to array
@@ -86,8 +88,8 @@ class Model:
     @cached_property
     def problem(self) -> tuple[Any, Any, list[Any] | None]:
         """Labels, predictions without the names of their columns, and classes in their order."""
-        classes = self.design["classes"]
-        read = read_problem({"y_true": self.y_true}, {"y_prob": self.y_prob}, classes)
+        classes, kind = self.design["classes"], self.design.get("input", PROBABILITIES)
+        read = read_problem({"y_true": self.y_true}, {"y_prob": self.y_prob}, classes, kind)
         return read.labels["y_true"], read.probs["y_prob"], read.classes
 
     def _seen(self, lens: LensLike | None) -> Sample:

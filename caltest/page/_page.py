@@ -74,6 +74,7 @@ def write_page(
     workers: int | None = None,
     rng: SeedLike = None,
     progress: bool | Progress | None = None,
+    input: str = "probabilities",  # noqa: A002
 ) -> Path:
     """Write a self-contained HTML page that sums up the calibration of a model, or of several models.
 
@@ -125,6 +126,8 @@ def write_page(
     progress : bool or callable, optional
         True shows a bar with the time left; a function is called with ``(done, total)``. By default as in
         `caltest.config_context`.
+    input : {"probabilities", "logits"}
+        What predictions are, as in `caltest.calibration_test`.
 
     Returns
     -------
@@ -163,6 +166,7 @@ def write_page(
     probs: dict[str, Any] = dict(y_prob) if isinstance(y_prob, Mapping) else {"": y_prob}
     time = time_of_index(y_true, *probs.values()) if time is None else time
     design = {"classes": classes, "sample_weight": sample_weight, "groups": groups, "time": time, "lead": lead}
+    design["input"] = input
     levels = levels_of_columns({name: np.asarray(column) for name, column in (subgroup or {}).items()})
     found = repaired if isinstance(repaired, Mapping) else dict.fromkeys(probs, repaired)
     for one in found.values():

@@ -241,6 +241,7 @@ class ReliabilityDisplay:
         ref_line: bool = True,
         bars: str = "consistency",
         confidence_level: float = 0.9,
+        input: str = "probabilities",  # noqa: A002
         **kwargs: Any,
     ) -> Self:
         """Draw the reliability diagram of predicted probabilities.
@@ -267,6 +268,8 @@ class ReliabilityDisplay:
             Quantiles of the frequency if the model is calibrated; or Clopper-Pearson intervals of the frequency.
         confidence_level : float
             Level of each bar.
+        input : {"probabilities", "logits"}
+            What predictions are, as in `caltest.calibration_test`.
         **kwargs
             Passed to `matplotlib.axes.Axes.plot` for the points.
 
@@ -295,7 +298,7 @@ class ReliabilityDisplay:
         """
         validate_count(n_bins, "n_bins")
         validate_choice(strategy, "strategy", ("uniform", "quantile"))
-        label, event, positive = _read(y_true, y_prob, pos_label)
+        label, event, positive = _read(y_true, y_prob, pos_label, input)
         if event.ndim != 1:
             refuse(
                 f"`y_prob` must hold one probability for each observation, got shape {event.shape}; of two classes "
@@ -311,14 +314,15 @@ class ReliabilityDisplay:
         return display.plot(ax=ax, ref_line=ref_line, **kwargs)
 
 
-def _read(y_true: Any, y_prob: Any, pos_label: Any) -> tuple[NDArray[Any], NDArray[Any], Any]:
+def _read(y_true: Any, y_prob: Any, pos_label: Any, kind: str) -> tuple[NDArray[Any], NDArray[Any], Any]:
     """Return labels, probabilities and the positive class; refuse what contradicts them."""
     refuse_other_indexes({"y_true": y_true, "y_prob": y_prob})
     label = np.asarray(plain_dates(read_observations(y_true, "y_true")))
     positive = _positive(label, pos_label)
     other = [value for value in _values(label) if value != positive]
     try:
-        found = read_problem({"y_true": label}, {"y_prob": y_prob}, [*other, positive] if len(other) == 1 else None)
+        classes = [*other, positive] if len(other) == 1 else None
+        found = read_problem({"y_true": label}, {"y_prob": y_prob}, classes, kind)
     except ValueError as error:  # the labels are not given by `classes` here
         msg = str(error).replace(f"classes={[positive, *other]}", f"pos_label={other[0]!r}" if other else "")
         raise ValueError(msg) from None

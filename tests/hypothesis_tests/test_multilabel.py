@@ -145,7 +145,7 @@ def test_predictions_of_a_forest_and_what_is_refused():
         ((label, prob[:, :2]), r"`y_prob` must have the shape of `y_true`, \(300, 3\), got \(300, 2\)"),
         ((2 * label, prob), r"`y_true` must hold 0, 1, and NaN .*, got 2 in row \d+ of the label '\d'"),
         ((label, 100 * prob), r"`y_prob` must lie in \[0, 1\], got .* in row 0 of the label '0'; .* y_prob / 100"),
-        ((label, np.log(prob)), r"`y_prob` must lie in \[0, 1\], .*; if these are logits, apply the sigmoid"),
+        ((label, np.log(prob)), r"`y_prob` must lie in \[0, 1\], .*; if these are logits, pass input=\"logits\""),
         ((label, prob > 0.5), "`y_prob` must hold probabilities as floats, got bool values"),
         ((np.where([True, False, False], np.nan, label), prob), "must have the label '0' of some observation"),
         ((label.astype(str).astype(object) + "x", prob), "`y_true` must hold numbers"),

@@ -83,13 +83,15 @@ class HistogramRegression(Result):
         r"""Return :math:`\max_i d(\hat g^{(i)}, \hat r^{(i)})` over the occupied cells."""
         return float(apply_distance(distance, self.predicted, self.observed).max())
 
-    def predict(self, y_prob: ArrayLike) -> Floats:
+    def predict(self, y_prob: ArrayLike, *, input: str = "probabilities") -> Floats:  # noqa: A002
         r"""Return :math:`\hat r` at new predictions.
 
         Parameters
         ----------
         y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
             Predictions of the model, before the lens. Columns with names are taken in the order of the classes.
+        input : {"probabilities", "logits"}
+            What predictions are, as in `caltest.calibration_test`.
 
         Returns
         -------
@@ -104,7 +106,7 @@ class HistogramRegression(Result):
             fitted predictions.
         """
         known = None if self.class_columns is None else list(self.class_columns)
-        read = read_problem({}, {"y_prob": y_prob}, range(self._n_classes) if known is None else known)
+        read = read_problem({}, {"y_prob": y_prob}, range(self._n_classes) if known is None else known, input)
         prob = validate_prob(read.probs["y_prob"])
         must = f"`y_prob` must have the {self._n_classes} classes of the fitted predictions"
         require(prob.shape[1] == self._n_classes, must, prob.shape[1])

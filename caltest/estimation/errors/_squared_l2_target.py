@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._options import InputOption
 from caltest.predictions.inputs._validation import require, validate_prob
 
 
@@ -27,6 +28,7 @@ def squared_l2_target(
     lens: LensLike | None = None,
     partition: Partition | Any | None = None,
     region: Region | None = None,
+    **_: Unpack[InputOption],
 ) -> float:
     r"""Compute the squared l2 calibration error within cells (bins) from the true class probabilities.
 

@@ -315,7 +315,9 @@ def underconfidence_score(
 _Induced = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.float64] | None]
 
 
-def _induced(y_true: Any, y_prob: Any, *, classes: Any, lens: LensLike | None, sample_weight: Any) -> _Induced:
+def _induced(
+    y_true: Any, y_prob: Any, *, classes: Any, lens: LensLike | None, sample_weight: Any, **_: Any
+) -> _Induced:
     """Return probabilities, outcomes and weights behind the lens, in the caller's order."""
     prob, outcome = validate_problem(y_true, y_prob, classes)
     found, seen = (prob, outcome) if lens is None else apply_lens(lens, prob, outcome)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from numpy.typing import ArrayLike
 
 from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._options import InputOption
 from caltest.predictions.inputs._validation import validate_given_prob
 from caltest.statistics._entropy import entropy_of, normalised_entropy
 
 
 @reads_arguments
-def entropy(y_prob: ArrayLike) -> Floats:
+def entropy(y_prob: ArrayLike, **_: Unpack[InputOption]) -> Floats:
     r"""Compute the entropy of each prediction, in nats (Laves et al. 2020, equation 7).
 
     .. math:: H(p_i) = -\sum_k p_{ik} \log p_{ik}
@@ -54,7 +57,7 @@ def entropy(y_prob: ArrayLike) -> Floats:
 
 
 @reads_arguments
-def normalized_entropy(y_prob: ArrayLike) -> Floats:
+def normalized_entropy(y_prob: ArrayLike, **_: Unpack[InputOption]) -> Floats:
     r"""Compute the entropy of each prediction divided by its largest possible value (Laves et al. 2020, equation 11).
 
     .. math:: h_i = -\frac{1}{\log K} \sum_k p_{ik} \log p_{ik}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._options import InputOption
 from caltest.predictions.inputs._parts import effective_of_sums
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._stack import PredictionStack
@@ -257,7 +258,7 @@ class PredictionDistribution(Result):
 
 @reads_arguments
 def prediction_distribution(
-    y_prob: ArrayLike, *, classes: Sequence[Any] | None = None, n_cells: int = 15
+    y_prob: ArrayLike, *, classes: Sequence[Any] | None = None, n_cells: int = 15, **_: Unpack[InputOption]
 ) -> PredictionDistribution:
     r"""Count the predictions in cells (bins) of equal width: of the confidence, the entropy and every class.
 

@@ -23,8 +23,8 @@ from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models
-from caltest.predictions.inputs._options import DesignOptions
-from caltest.predictions.inputs._validation import validate_count, validate_design, validate_level
+from caltest.predictions.inputs._options import DesignOptions, InputOption
+from caltest.predictions.inputs._validation import design_of, validate_count, validate_level
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._picture import Picture
 
@@ -136,6 +136,10 @@ def _short(share: float) -> float:
     return float(f"{share:.3g}")
 
 
+class RejectionOptions(DesignOptions, InputOption, total=False):
+    """What a rejection curve shares with other functions."""
+
+
 @reads_arguments
 def rejection_curve(
     y_true: ArrayLike,
@@ -145,7 +149,7 @@ def rejection_curve(
     uncertainty: str | Sequence[str] = ("entropy", "confidence"),
     n_points: int = 100,
     confidence_level: float = 0.95,
-    **options: Unpack[DesignOptions],
+    **options: Unpack[RejectionOptions],
 ) -> RejectionCurve:
     r"""Compute the error rate of the predictions that are kept when the most uncertain ones are rejected.
 
@@ -238,7 +242,7 @@ def rejection_curve(
     measures = validate_uncertainty(uncertainty)
     named = by_name(y_prob)
     outcome, probs = validate_models(y_true, named, classes)
-    row, weight, group = observations_that_count(**validate_design(n_samples=len(outcome), **options))
+    row, weight, group = observations_that_count(**design_of(options, len(outcome)))
     outcome = outcome[row]
     curves, area = {}, {}
     for (model, given), prob in zip(named.items(), probs, strict=True):

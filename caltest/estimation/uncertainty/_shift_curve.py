@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,7 @@ from caltest.estimation.uncertainty._prediction_distribution import (
 from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_probs
+from caltest.predictions.inputs._options import InputOption
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import (
     SeedLike,
@@ -123,6 +124,7 @@ def shift_curve(
     confidence_level: float = 0.9,
     n_resamples: int | None = None,
     rng: SeedLike = None,
+    **_: Unpack[InputOption],
 ) -> ShiftCurve:
     r"""Compute the mean uncertainty of batches against their share of foreign (out-of-distribution) data; no labels.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from operator import index
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,7 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._partitions import Assignment, Boxes, Intervals, Partition, block_starts
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._options import InputOption
 from caltest.predictions.inputs._refusals import refuse, refuse_if, require
 from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_prob
 
@@ -419,7 +420,9 @@ class FixedTree(Partition):
 
     @classmethod
     @reads_arguments
-    def grow(cls, y_prob: ArrayLike, tree: VarianceTree | None = None, *, lens: Lens | None = None) -> FixedTree:
+    def grow(
+        cls, y_prob: ArrayLike, tree: VarianceTree | None = None, *, lens: Lens | None = None, **_: Unpack[InputOption]
+    ) -> FixedTree:
         """Return the cells of a `VarianceTree` that is grown on predictions of three outcomes or more.
 
         Parameters

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from caltest.predictions.files._table import Table, is_number, shortened
 from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._scale import INPUTS as SCALES
+from caltest.predictions.inputs._scale import probabilities_of_logits
 from caltest.predictions.inputs._validation import divided_by_sums
 from caltest.results._decision import rejects
 from caltest.results._note import warn_user
@@ -22,8 +24,8 @@ _MANY = 0.2  # of the numbers, outside [0, 1]: they are all of another kind
 _OUTSIDE = 1e-6  # numbers that miss [0, 1] by less are left to the validation, which has a tolerance
 
 
-INPUTS = ("probabilities", "logits", "percent")
-"""What numbers of predictions may be."""
+INPUTS = (*SCALES, "percent")
+"""What numbers of predictions in files may be."""
 
 
 def probabilities(
@@ -52,9 +54,7 @@ def of_input(values: NDArray[Any], kind: str) -> NDArray[Any]:
     if kind == "percent":
         return values / 100
     if kind == "logits":
-        from scipy.special import expit, softmax
-
-        return expit(values) if values.shape[1] == 1 else softmax(values, axis=1)
+        return probabilities_of_logits(values)
     return values
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from caltest.predictions.inputs._frames import (
 from caltest.predictions.inputs._options import as_declared, whole_signature, with_options
 from caltest.predictions.inputs._parts import advice_on_groups, repeated_index
 from caltest.predictions.inputs._refusals import refuse, refuse_other_names
+from caltest.predictions.inputs._scale import PROBABILITIES, as_probabilities, validate_input
 from caltest.predictions.inputs._times import OfferedTime, is_time_index
 from caltest.predictions.inputs._validation import widen
 from caltest.results import Note, Result
@@ -44,7 +46,8 @@ Returned = TypeVar("Returned")
 _LABELS = ("y_true", "y_true_a", "y_true_b")
 _PROBS = ("y_prob", "logits", "prob_a", "prob_b", "class_prob")
 _OBSERVATIONS = ("sample_weight", "groups", "groups_a", "groups_b", "folds", "held_out", "time")
-_WARNED = {"C902", "C903"}  # what was assumed and changed is said beside a bare number too
+_AS_THEY_ARE = {"class_prob", "logits"}  # what `input` does not tell
+_WARNED = {"C902", "C903", "C904"}  # what was assumed and changed is said beside a bare number too
 _COUNTS = ("n_resamples", "n_kernel_resamples")
 _BESIDE = {"y_true", *_PROBS, "sample_weight", "groups", "folds", "held_out", "subgroup", "time"}
 _BESIDE_OF_TWO = {"y_true_a", "prob_a", "groups_a"}, {"y_true_b", "prob_b", "groups_b"}
@@ -120,10 +123,10 @@ def reads_label_arguments(function: Callable[Parameters, Returned]) -> Callable[
 
 
 def _reading(
-    function: Callable[Parameters, Returned], read_given: Callable[[dict[str, Any], set[str]], Problem | None]
+    function: Callable[Parameters, Returned], read_given: Callable[[dict[str, Any], set[str], str], Problem | None]
 ) -> Callable[Parameters, Returned]:
     signature, complete = whole_signature(function), with_options(function)
-    parameters = set(signature.parameters)
+    parameters, own = set(signature.parameters), inspect.signature(function).parameters
 
     def read(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
         refuse_other_names(function.__name__, kwargs, parameters)
@@ -132,6 +135,9 @@ def _reading(
         except TypeError:
             return complete(*args, **kwargs)  # refuses them in Python's words
         given = bound.arguments
+        kind = validate_input(given.get("input", PROBABILITIES), "input")
+        if "input" not in own:
+            given.pop("input", None)
         labels = given.get("y_true")
         if isinstance(labels, Mapping) or ({"models", "epochs"} & parameters and _models(labels)):
             first = (name for name, each in signature.parameters.items() if each.default is each.empty)
@@ -140,7 +146,7 @@ def _reading(
             refuse(f"`y_true` must hold labels, got {what}. Labels come first: {call}.", TypeError)
         for name in _COUNTS:
             refuse_too_many(given.get(name), name)
-        problem = read_given(given, parameters)
+        problem = read_given(given, parameters, kind)
         found: Returned = complete(*bound.args, **bound.kwargs)
         return found if problem is None else problem.describe(found)
 
@@ -149,10 +155,13 @@ def _reading(
     return read
 
 
-def _read(given: dict[str, Any], parameters: set[str]) -> Problem | None:
-    """Read the arguments in place; return what was read, None where there are no predictions."""
+def _read(given: dict[str, Any], parameters: set[str], kind: str) -> Problem | None:
+    """Read the arguments in place; return what was read, None where there are no predictions.
+
+    ``kind`` is what predictions are.
+    """
     if "y_prob_foreign" in parameters:
-        return _read_unlabelled(given, ("y_prob", "y_prob_foreign"))
+        return _read_unlabelled(given, ("y_prob", "y_prob_foreign"), kind)
     argument = "models" if "models" in parameters else "y_prob" if given.get("logits") is None else "logits"
     models = given.get(argument)
     parts = _models(models) if "models" in parameters or isinstance(models, Mapping) else None
@@ -160,6 +169,8 @@ def _read(given: dict[str, Any], parameters: set[str]) -> Problem | None:
     probs = {name: given[name] for name in _PROBS if name in given and not isinstance(given[name], Mapping)}
     if parts is not None:
         probs, labels = _of_models(parts, labels)
+    if argument == "logits" and kind != PROBABILITIES:
+        refuse(f"`input` says what `y_prob` is; `logits` are logits without it, got {kind!r}.")
     if argument == "logits":  # of half precision: no probabilities, whose sums would be mended
         half = {name for name, value in probs.items() if getattr(value, "dtype", None) == np.float16}
         probs |= {name: probs[name].astype(np.float64) for name in half}
@@ -172,8 +183,9 @@ def _read(given: dict[str, Any], parameters: set[str]) -> Problem | None:
     if not any(given.get(name) is not None for name in ("groups", "groups_a")):
         warn_of_repeated_index(*labels.values(), *probs.values())
     if "class_prob" in probs and not all(map(is_frame, probs.values())):
+        given["y_prob"] = as_probabilities(read_columns(from_arrow(given["y_prob"])), "y_prob", kind)[0]
         return None  # a plain array is in the order of the columns of the frame
-    problem = read_problem(labels, probs, given.get("classes"))
+    problem = read_problem(labels, probs, given.get("classes"), kind)
     if "classes" in parameters:
         given["classes"] = problem.classes
     if parts is None:
@@ -192,7 +204,7 @@ def _read_observations(given: dict[str, Any]) -> None:
     given.update({name: read_observations(given[name], name) for name in _OBSERVATIONS if given.get(name) is not None})
 
 
-def _read_beside_labels(given: dict[str, Any], _: set[str]) -> None:
+def _read_beside_labels(given: dict[str, Any], *_: Any) -> None:
     """Read what is given beside labels and predictions."""
     refuse_other_indexes({name: value for name, value in given.items() if name in _BESIDE})
     _read_observations(given)
@@ -206,22 +218,25 @@ def time_of_index(*tables: Any) -> OfferedTime | None:
     return None if found is None else OfferedTime(found)
 
 
-def _read_unlabelled(given: dict[str, Any], arguments: tuple[str, ...]) -> Problem:
+def _read_unlabelled(given: dict[str, Any], arguments: tuple[str, ...], kind: str) -> Problem:
     """Read predictions, perhaps of several models, whose classes need not be distinguished."""
     read: list[Problem] = []
     for argument in arguments:
         value = given[argument]
         if isinstance(value, Mapping):
-            each = {model: read_problem({}, {f"{argument}[{model!r}]": prob}) for model, prob in value.items()}
+            tables = {model: {f"{argument}[{model!r}]": prob} for model, prob in value.items()}
+            each = {model: read_problem({}, table, None, kind) for model, table in tables.items()}
             given[argument] = {model: next(iter(one.probs.values())) for model, one in each.items()}
             read += each.values()
         else:
-            read.append(read_problem({}, {argument: value}))
+            read.append(read_problem({}, {argument: value}, None, kind))
             given[argument] = read[-1].probs[argument]
     return Problem({}, {}, None, read[0].names if read else {}, tuple(note for one in read for note in one.notes))
 
 
-def read_problem(labels: dict[str, Any], probs: dict[str, Any], classes: Any = None) -> Problem:
+def read_problem(
+    labels: dict[str, Any], probs: dict[str, Any], classes: Any = None, kind: str = PROBABILITIES
+) -> Problem:
     """Return labels and predictions as arrays, with the classes of their columns.
 
     Parameters
@@ -232,6 +247,8 @@ def read_problem(labels: dict[str, Any], probs: dict[str, Any], classes: Any = N
         Predictions, by the name of the argument or of the model.
     classes : sequence or None
         The label of each class.
+    kind : {"probabilities", "logits"}
+        What predictions are; they are returned as probabilities.
 
     Raises
     ------
@@ -243,8 +260,10 @@ def read_problem(labels: dict[str, Any], probs: dict[str, Any], classes: Any = N
     tables = {name: from_arrow(value) for name, value in probs.items()}
     known = _as_list(classes)
     seen = _seen(read.values()) if known is not None or any(map(names_of, tables.values())) else []
+    kinds = {name: PROBABILITIES if name in _AS_THEY_ARE else kind for name in tables}
     if (classes is not None and known is None) or (labels and seen is None):
-        return Problem(read, {name: read_columns(table) for name, table in tables.items()}, classes, {}, ())
+        plain = {name: as_probabilities(read_columns(table), name, kinds[name])[0] for name, table in tables.items()}
+        return Problem(read, plain, classes, {}, ())
     matched: dict[str, ClassColumns | None] = {}
     for name, table in tables.items():
         try:
@@ -260,8 +279,9 @@ def read_problem(labels: dict[str, Any], probs: dict[str, Any], classes: Any = N
         one = matched[name]
         array = read_columns(table, None if one is None else one.order)
         shape: Any = getattr(array, "shape", ())
-        arrays[name], changed = widen(array[:, 0] if shape[1:] == (1,) else array, name)
-        notes += [] if changed is None else [changed]
+        array, doubt = as_probabilities(array[:, 0] if shape[1:] == (1,) else array, name, kinds[name])
+        arrays[name], changed = widen(array, name)
+        notes += [note for note in (doubt, changed) if note is not None]
     classes = classes if known is not None or found is None else found.classes
     return Problem(read, arrays, classes, {} if found is None else found.names, tuple(notes))
 
@@ -384,7 +404,7 @@ def _seen(labels: Any) -> list[Any] | None:
     found: set[Any] = set()
     for given in labels:
         try:
-            array: NDArray[Any] = np.asarray(given.detach() if hasattr(given, "detach") else given)
+            array: NDArray[Any] = np.asarray(given)
             if array.ndim != 1 or not array.size:
                 return None
             found |= set(given) if isinstance(given, list) else set(pd.unique(array).tolist())

@@ -46,6 +46,18 @@ def from_arrow(values: Any) -> Any:
         return pa.chunked_array(values)
 
 
+def from_tensor(values: Any) -> Any:
+    """Return a tensor of PyTorch, perhaps on a GPU or with a gradient, as an array; other values as they are."""
+    if not hasattr(values, "detach"):
+        return values
+    found = values.detach()
+    found = found.cpu() if hasattr(found, "cpu") else found
+    try:
+        return np.asarray(found.float() if str(getattr(found, "dtype", "")) == "torch.bfloat16" else found)
+    except (TypeError, ValueError, RuntimeError):  # such as a sparse one: refused later
+        return found
+
+
 def read_columns(values: Any, order: Sequence[int] | None = None) -> Any:
     """Return predictions as an array, columns in the given order; what is no frame is returned as it is."""
     names = _names(values)
@@ -66,7 +78,7 @@ def read_columns(values: Any, order: Sequence[int] | None = None) -> Any:
 def read_observations(values: Any, name: str) -> Any:
     """Return a value for each observation as an array where it is a frame, a series or an array of one column.
 
-    Lists, tensors and arrays of one dimension are returned as they are.
+    Lists and arrays of one dimension are returned as they are.
 
     Raises
     ------
@@ -140,7 +152,7 @@ def _plain(values: Any) -> Any:
         return _arrow_column(values) if values.null_count == 0 and _is_number(values) else np.array(values.to_pylist())
     if hasattr(values, "to_pylist"):
         return np.array(values.to_pylist())
-    return values
+    return from_tensor(values)
 
 
 def _is_number(values: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions.inputs._frames import from_arrow, is_frame, names_of, read_columns
 from caltest.predictions.inputs._refusals import refuse, refuse_if, require
+from caltest.predictions.inputs._scale import PROBABILITIES, probabilities_of_logits
 from caltest.predictions.inputs._validation import RANGE_TOLERANCE, SUM_TOLERANCE
 
 _PROB = "(?:y[_ .-]?)?(?:probability|proba|prob|predicted|prediction|pred|score|p)"
@@ -47,8 +48,10 @@ class LabelColumns:
         return bool(self.known.all() and all(np.all(np.abs(total - 1) <= SUM_TOLERANCE) for total in sums))
 
 
-def read_label_columns(y_true: Any, y_prob: Any) -> LabelColumns:
+def read_label_columns(y_true: Any, y_prob: Any, kind: str = PROBABILITIES) -> LabelColumns:
     """Return labels and probabilities whose columns are matched by name, or by position where they have none.
+
+    ``kind`` is what predictions are; of logits the logistic function is taken.
 
     Raises
     ------
@@ -56,9 +59,12 @@ def read_label_columns(y_true: Any, y_prob: Any) -> LabelColumns:
         If shapes differ, names contradict each other, a label is neither 0 nor 1, a label is known for no observation,
         or a probability of a known label is missing or lies outside [0, 1].
     """
-    y_true, y_prob = from_arrow(y_true), _second_columns(from_arrow(y_prob))
+    y_true, y_prob = from_arrow(y_true), from_arrow(y_prob)
+    y_prob = _second_columns(y_prob) if kind == PROBABILITIES else y_prob
     own, given = ([str(name) for name in names_of(table)] if is_frame(table) else [] for table in (y_true, y_prob))
     label, prob = _numbers(read_columns(y_true), "y_true"), _numbers(read_columns(y_prob), "y_prob")
+    if kind != PROBABILITIES:
+        prob = probabilities_of_logits(prob.ravel()).reshape(prob.shape)
     if label.ndim != 2 or not label.size:
         refuse(
             f"`y_true` must have shape (n_samples, n_labels), a column of 0 and 1 for each label, got {label.shape}; "
@@ -94,7 +100,7 @@ def _refuse_outside(prob: Floats, known: Booleans, names: Sequence[str]) -> None
         return
     (row, column), values, hint = wrong[0], prob[known], ""
     if values.min() < 0:
-        hint = "; if these are logits, apply the sigmoid 1 / (1 + exp(-x)) first"
+        hint = '; if these are logits, pass input="logits"'
     elif 2 < values.max() <= 100:
         hint = "; if these are percentages, pass y_prob / 100"
     where = f"in row {row} of the label {names[column]!r}"
@@ -118,7 +124,6 @@ def _numbers(values: Any, name: str) -> Floats:
         values = values.toarray()
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
-    values = values.detach() if hasattr(values, "detach") else values
     try:
         array = np.asarray(values)
         if name == "y_prob" and array.dtype.kind in "iub":

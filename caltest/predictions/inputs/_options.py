@@ -38,12 +38,15 @@ class Option:
     validate : callable, optional
         From a value and the name to the value that the function gets; it raises TypeError or ValueError. Without it the
         function validates the value where it is used.
+    at_door : bool
+        Whether it says how an argument is read: `reads_arguments` does so, and the function does not get it.
     """
 
     kind: str
     text: str
     default: Any = None
     validate: Callable[[Any, str], Any] | None = None
+    at_door: bool = False
 
 
 ARGUMENTS = {
@@ -68,6 +71,25 @@ class ClassesOption(TypedDict, total=False):
     ]
 
 
+class InputOption(TypedDict, total=False):
+    """What predictions are."""
+
+    input: Annotated[
+        str,
+        Option(
+            '{"probabilities", "logits"}',
+            "What predictions are. Of logits the softmax over the classes is taken, of one dimension the logistic "
+            "function.",
+            "probabilities",
+            at_door=True,
+        ),
+    ]
+
+
+class ReadOptions(ClassesOption, InputOption, total=False):
+    """What predictions are, and of which classes."""
+
+
 class RegionOption(TypedDict, total=False):
     """Which observations are looked at."""
 
@@ -81,8 +103,8 @@ class RegionOption(TypedDict, total=False):
     ]
 
 
-class DataOptions(ClassesOption, RegionOption, total=False):
-    """Which classes there are, and which observations are looked at."""
+class DataOptions(ReadOptions, RegionOption, total=False):
+    """What predictions are, of which classes, and which observations are looked at."""
 
 
 class LensOption(TypedDict, total=False):
@@ -202,8 +224,8 @@ def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
     Unlike the public function it reads no frames: it is for arguments that were read before.
     """
     shared, known = shared_options(function), set(inspect.signature(function).parameters)
-    options = {name: option for name, option in shared.items() if name not in known}
-    if not options:
+    options = {name: option for name, option in shared.items() if name not in known and not option.at_door}
+    if not shared:
         return function
 
     def complete(*args: Any, **kwargs: Any) -> Any:
@@ -232,7 +254,8 @@ def whole_docstring(function: Callable[..., Any]) -> str | None:
     for entry in re.split(r"\n(?=\S)", found["entries"].strip("\n")):
         own |= {name.strip(): entry for name in entry.split(" :", 1)[0].split(",")}
     said = {name: (option.kind, option.text) for name, option in shared.items()} | ARGUMENTS
-    entries = dict.fromkeys(own.get(name) or _entry(name, *said[name]) for name in whole_signature(function).parameters)
+    names = [name for name in whole_signature(function).parameters if name in own or name in said]  # no `cls`
+    entries = dict.fromkeys(own.get(name) or _entry(name, *said[name]) for name in names)
     whole = inspect.cleandoc(text)
     return f"{whole[: found.start('entries')]}{chr(10).join(entries)}{whole[found.end('entries') :]}"
 

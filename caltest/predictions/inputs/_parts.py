@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions.inputs._frames import from_tensor
 from caltest.predictions.inputs._refusals import refuse, refuse_if
 
 _ID_WORDS = {
@@ -75,13 +76,11 @@ def _array(ids: Any, name: str) -> NDArray[Any]:
     """Return ids as an array; a sequence becomes one of objects, so that its numbers do not turn into texts."""
     if isinstance(ids, str) or not hasattr(ids, "__len__"):
         refuse(f"`{name}` must be an array of shape (n_samples,), got {ids!r}.", TypeError)
-    if hasattr(ids, "detach"):  # a PyTorch tensor that may still carry a gradient
-        ids = ids.detach()
     if isinstance(ids, list | tuple):
         values = np.empty(len(ids), dtype=object)
         values[:] = ids
         return values
-    return np.asarray(ids)
+    return np.asarray(from_tensor(ids))
 
 
 def _validated(value: Any, name: str) -> int | str:

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._arrays import Floats
+from caltest.predictions.inputs._frames import from_tensor
 from caltest.predictions.inputs._models import naming
 from caltest.predictions.inputs._refusals import require
+from caltest.predictions.inputs._scale import PROBABILITIES, as_probabilities, validate_input
 from caltest.predictions.inputs._validation import validate_choice, validate_prob
 from caltest.results._description import counted
 
@@ -31,6 +33,8 @@ class PredictionStack:
         Predicted probabilities of every pass.
     average : {"passes"}
         What the first axis holds, over which is averaged.
+    input : {"probabilities", "logits"}
+        What predictions are. Of logits the softmax is taken in every pass, before the average.
 
     Attributes
     ----------
@@ -71,15 +75,16 @@ class PredictionStack:
     0.1
     """
 
-    def __init__(self, y_prob: ArrayLike, *, average: str) -> None:
+    def __init__(self, y_prob: ArrayLike, *, average: str, input: str = PROBABILITIES) -> None:  # noqa: A002
         validate_choice(average, "average", ("passes",))
-        array = np.asarray(y_prob)
+        kind = validate_input(input, "input")
+        array = np.asarray(from_tensor(y_prob))
         require(array.ndim == 3, "`y_prob` must have shape (n_passes, n_samples, n_classes)", array.shape)
         require(len(array), "`y_prob` must hold at least one pass", array.shape)
         passes = []
         for number, prob in enumerate(array):
             with naming(f"pass {number}"):
-                passes.append(validate_prob(prob))
+                passes.append(validate_prob(as_probabilities(prob, "y_prob", kind)[0]))
         self.passes: Floats = np.stack(passes)
         self.mean: Floats = self.passes.mean(axis=0)
         for values in (self.passes, self.mean):

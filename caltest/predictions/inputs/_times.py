@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Integers
+from caltest.predictions.inputs._frames import from_tensor
 from caltest.predictions.inputs._refusals import refuse, refuse_if, require
 
 _FINENESS = 32  # steps of a lead where times are irregular
@@ -180,8 +181,7 @@ def read_moments(time: Any, n_samples: int) -> Moments:
     """Return times as numbers that can be compared, those of several calls too; refuse what is neither."""
     if isinstance(time, str) or not hasattr(time, "__len__"):
         refuse(f"`time` must be an array of shape (n_samples,), got {time!r}.", TypeError)
-    if hasattr(time, "detach"):  # a PyTorch tensor that may still carry a gradient
-        time = time.detach()
+    time = from_tensor(time)
     values = _array(time.tolist() if np.ma.is_masked(time) else time)  # a list has None where an array is masked
     require(values.ndim == 1, "`time` must have shape (n_samples,)", values.shape)
     if len(values) != n_samples:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions.inputs._frames import from_tensor
 from caltest.predictions.inputs._parts import validate_ids
 from caltest.predictions.inputs._refusals import refuse, refuse_if, require
 from caltest.predictions.inputs._times import validate_timing
@@ -29,6 +30,9 @@ FLOAT32_ROUNDING = 2.0**-24
 PAIR_ROUNDING = 2.0**-46
 """Sums that miss 1 by no more are 1 up to rounding of doubles; of two columns those that miss it by more are divided
 out: functions that use one column and both then agree."""
+
+MOST_PERCENT = 100 * (1 + 1e-9)
+"""Percentages are no larger, but for rounding."""
 
 RANGE_TOLERANCE = 2.0**-23
 """Probabilities may lie outside [0, 1] by this, one rounding error of float32 above 1; they are set to 0 or 1."""
@@ -64,9 +68,11 @@ def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
     if prob.dtype.kind in "iub":
         refuse(
             f"`y_prob` must hold probabilities as floats, got {prob.dtype} values; "
-            "integers look like class labels or counts."
+            f"integers look like class labels or counts{_advice_on_scale(prob, of_integers=True)}."
         )
-    refuse_if(prob.dtype.kind != "f", f"`y_prob` must hold real numbers, got {prob.dtype} values.")
+    refuse_if(
+        prob.dtype.kind != "f", f"`y_prob` must hold real numbers, got {prob.dtype} values{_advice_on_texts(prob)}."
+    )
     must = "`y_prob` must have shape (n_samples,) or (n_samples, n_classes)"
     if prob.ndim == 3:
         refuse(
@@ -304,8 +310,7 @@ def is_number(value: Any) -> bool:
 def _plain_array(values: Any, name: str) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         refuse(f"`{name}` must not hold masked values; drop those rows first.")
-    if hasattr(values, "detach"):  # a PyTorch tensor that may still carry a gradient
-        values = values.detach()
+    values = from_tensor(values)
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         refuse(f"`{name}` must be a dense array, got a sparse {type(values).__name__}: pass `{name}.toarray()`.")
     try:
@@ -341,11 +346,30 @@ def _within_range(prob: NDArray[Any]) -> NDArray[Any]:
     place = f"row {where[0]}" + (f", column {where[1]}" if len(where) == 2 else "")
     if not np.isfinite(value):
         msg = f"`y_prob` must be finite, got {value} in {place}."
-    elif prob.min() < -SUM_TOLERANCE or prob.max() > 1 + SUM_TOLERANCE:
-        msg = f"`y_prob` must lie in [0, 1], got {value} in {place}; if these are logits, apply softmax first."
     else:
-        msg = f"`y_prob` must lie in [0, 1], got {value} in {place}."
+        msg = f"`y_prob` must lie in [0, 1], got {value} in {place}{_advice_on_scale(prob)}."
     raise ValueError(msg)
+
+
+def _advice_on_scale(prob: NDArray[Any], *, of_integers: bool = False) -> str:
+    """Return what to do about predictions that look like percentages or logits; nothing where a value is just wrong."""
+    low, high = (prob.min(), prob.max()) if prob.size else (0, 1)
+    if low >= -SUM_TOLERANCE and high <= 1 + SUM_TOLERANCE:
+        return ""
+    percent, logits = "if these are percentages, pass y_prob / 100", 'if these are logits, pass input="logits"'
+    if low < 0 or high > MOST_PERCENT:
+        return f"; {logits}"
+    if of_integers or (prob.ndim == 2 and np.median(np.abs(prob.sum(axis=1, dtype=np.float64) - 100)) < 1):
+        return f"; {percent}"
+    return f"; {logits}" if prob.ndim == 2 else f"; {percent}; {logits}"
+
+
+def _advice_on_texts(values: NDArray[Any]) -> str:
+    """Return what to do about predictions that are texts; nothing of other values."""
+    if values.dtype.kind not in "UST" or not values.size:
+        return ""
+    sign = "without their sign and divided by 100" if "%" in str(values.flat[0]) else "such as y_prob.astype(float)"
+    return f" such as {str(values.flat[0])!r}: pass numbers, {sign}"
 
 
 def validate_design(
@@ -398,6 +422,16 @@ def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> Integers:
 
 def _shown(label: NDArray[Any], row: int) -> str:
     return f"{label.tolist()[row]!r} in row {row}"
+
+
+def numbers_of(values: Any, name: str) -> NDArray[Any]:
+    """Return an array of real numbers in its own precision; integers become doubles."""
+    array = _typed_array(values, name)
+    if array.dtype.kind == "f":
+        return array
+    advice = _advice_on_texts(array)
+    refuse_if(array.dtype.kind not in "iuO", f"`{name}` must hold real numbers, got {array.dtype} values{advice}.")
+    return _as_float(array, name)
 
 
 def widen(prob: Any, name: str) -> tuple[Any, Note | None]:

@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from caltest.predictions.inputs._class_columns import show_labels
 from caltest.predictions.inputs._frames import refuse_other_indexes
 from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import require, validate_choice, validate_weight
-from caltest.recalibration.maps._columns import INPUTS, as_in_fit, read_new, read_training
+from caltest.predictions.inputs._scale import validate_input
+from caltest.predictions.inputs._validation import require, validate_weight
+from caltest.recalibration.maps._columns import as_in_fit, read_new, read_training
 from caltest.recalibration.maps._logits import Objective, on_scale
 from caltest.recalibration.maps._saved_map import read_map, write_map
 from caltest.results import CalibrationWarning
@@ -130,7 +131,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def validate_parameters(self) -> None:
         """Raise TypeError or ValueError for a parameter that `fit` would refuse."""
-        validate_choice(self.input, "input", INPUTS)
+        validate_input(self.input, "input")
         self._validate()
 
     @classmethod

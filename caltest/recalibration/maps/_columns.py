@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions.inputs._arguments import read_problem
-from caltest.predictions.inputs._frames import from_arrow, is_frame, names_of, read_columns
+from caltest.predictions.inputs._frames import from_arrow, from_tensor, is_frame, names_of, read_columns
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import is_large, refuse_if, validate_given_prob, validate_outcome
 from caltest.results._note import warn_user
 
-INPUTS = ("probabilities", "logits")
 _SAID = {"C902", "C903"}  # what was assumed of names and changed in half precision
 
 
@@ -159,9 +158,7 @@ def validate_predictions(given: ArrayLike, kind: str) -> NDArray[Any]:
 def _validate_logits(given: Any) -> NDArray[Any]:
     if hasattr(given, "toarray") and hasattr(given, "nnz"):
         refuse(f"`X` must be a dense array, got a sparse {type(given).__name__}: pass `X.toarray()`.")
-    if hasattr(given, "detach"):  # a PyTorch tensor that may still carry a gradient
-        given = given.detach()
-    array = np.asarray(given)
+    array = np.asarray(from_tensor(given))
     refuse_if(array.dtype.kind not in "biufO", f"`X` must hold real numbers, got {array.dtype} values.")
     kept = array.dtype == np.float32 and is_large(array)
     try:
@@ -185,9 +182,8 @@ def _validate_logits(given: Any) -> NDArray[Any]:
 
 def _wide(given: Any, kind: str) -> Any:
     """Return logits in half precision as float32, before anyone takes them for rounded probabilities."""
-    if kind == "logits" and getattr(given, "dtype", None) == np.float16 and isinstance(given, np.ndarray):
-        return given.astype(np.float32)
-    return given
+    given = from_tensor(given)
+    return given.astype(np.float32) if kind == "logits" and getattr(given, "dtype", None) == np.float16 else given
 
 
 def _classes_of(label: NDArray[Any], n_classes: int) -> list[Any]:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController  # which scikit-learn needs
 
+from caltest.predictions.inputs._scale import softmax_in_place
 from caltest.recalibration.maps import _newton
-from caltest.recalibration.maps._logits import blocks, softmax_in_place
+from caltest.recalibration.maps._logits import blocks
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

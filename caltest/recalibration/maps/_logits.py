@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions.inputs._scale import softmax_in_place
+
 FLOOR = 2.0**-52
 """Probabilities below this count as this in a logarithm: 2.2e-16, the rounding error of a double at 1."""
 
@@ -40,14 +42,6 @@ def softmax(logits: NDArray[Any]) -> NDArray[Any]:
         found[rows] = logits[rows]
         softmax_in_place(found[rows])
     return found
-
-
-def softmax_in_place(logits: NDArray[Any]) -> NDArray[Any]:
-    """Replace logits by their probabilities, and return them."""
-    logits -= logits.max(axis=1, keepdims=True)
-    np.exp(logits, out=logits)
-    logits /= logits.sum(axis=1, keepdims=True)
-    return logits
 
 
 def on_scale(values: NDArray[Any], given: str, wanted: str) -> NDArray[Any]:

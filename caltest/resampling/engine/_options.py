@@ -8,6 +8,7 @@ from caltest.predictions.inputs._options import (
     AlphaOption,
     DataOptions,
     DesignOptions,
+    InputOption,
     LensOption,
     Option,
     RegionOption,
@@ -65,7 +66,7 @@ class CrossValidationOptions(LensOption, RegionOption, AlphaOption, WorkOptions,
     """What tests take that make their predictions themselves."""
 
 
-class PlanOptions(AlphaOption, WorkOptions, total=False):
+class PlanOptions(InputOption, AlphaOption, WorkOptions, total=False):
     """What plans of tests take."""
 
 

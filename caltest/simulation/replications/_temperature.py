@@ -130,6 +130,7 @@ def best_temperatures(
     judge: GCE = _ECE,
     bounds: tuple[float, float] = (0.1, 10.0),
     n_grid: int = 61,
+    input: str = "probabilities",  # noqa: A002
 ) -> BestTemperatures:
     r"""Find the temperature at which each calibration error is smallest, and evaluate all with one of them.
 
@@ -163,6 +164,8 @@ def best_temperatures(
         where classes are balanced, all entries of flat predictions are calibrated, and the minimum is at infinity.
     n_grid : int
         Number of temperatures on the grid, at least 3.
+    input : {"probabilities", "logits"}
+        What predictions are, those held out too, as in `caltest.calibration_test`.
 
     Returns
     -------
@@ -198,7 +201,7 @@ def best_temperatures(
     require(isinstance(judge, GCE), "`judge` must be a GCE(...)", judge, right_type=False)
     prob, outcome = validate_problem(y_true, y_prob, classes)
     searched = _Tempered(prob, outcome)
-    judging = searched if held_out is None else _held_out(held_out, classes, prob.shape[1])
+    judging = searched if held_out is None else _held_out(held_out, classes, prob.shape[1], input)
     grid = np.linspace(np.log(low), np.log(high), counted)
     values = np.array([metric_values(chosen, searched.sample(log_t)) for log_t in grid]).T
     found = [
@@ -246,10 +249,10 @@ class _Tempered:
             return float(-np.log(sample.prob[np.arange(sample.n_samples), sample.outcome]).mean())
 
 
-def _held_out(held_out: Any, classes: Sequence[Any] | None, n_classes: int) -> _Tempered:
+def _held_out(held_out: Any, classes: Sequence[Any] | None, n_classes: int, kind: str) -> _Tempered:
     if not isinstance(held_out, tuple) or len(held_out) != 2:
         refuse(f"`held_out` must be a pair (y_true, y_prob), got {type(held_out).__name__}.", TypeError)
-    read = read_problem({"y_true": held_out[0]}, {"y_prob": held_out[1]}, classes)
+    read = read_problem({"y_true": held_out[0]}, {"y_prob": held_out[1]}, classes, kind)
     prob, outcome = validate_problem(read.labels["y_true"], read.probs["y_prob"], read.classes)
     require(prob.shape[1] == n_classes, f"`held_out` must have {n_classes} classes, as `y_prob` has", prob.shape[1])
     return _Tempered(prob, outcome)

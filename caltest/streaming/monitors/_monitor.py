@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from caltest.predictions._arrays import Integers
 from caltest.predictions._lens import LensLike, lens_name, probabilities_of, subject_of
 from caltest.predictions._user_functions import apply_lens
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._options import InputOption
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._times import OfferedTime
 from caltest.predictions.inputs._validation import validate_given_problem, validate_level
@@ -154,7 +155,14 @@ class CalibrationMonitor:
         return self.result()._repr_html_()
 
     def update(
-        self, y_true: ArrayLike, y_prob: ArrayLike, *, time: Any = None, batch: Any = None, known_at: Any = None
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        time: Any = None,
+        batch: Any = None,
+        known_at: Any = None,
+        input: str = "probabilities",  # noqa: A002
     ) -> Self:
         """Bet on further observations, one after the other; updates of any size give the same bits.
 
@@ -176,6 +184,8 @@ class CalibrationMonitor:
             When the labels were reported. Those that were reported before ``time`` and ``lead`` together have passed
             are held back until all labels of their time may be known, and observations may come in any order until
             then. Without it all labels must be passed when their time is over.
+        input : {"probabilities", "logits"}
+            What predictions are, as in `caltest.calibration_test`.
 
         Returns
         -------
@@ -201,7 +211,7 @@ class CalibrationMonitor:
         >>> monitor.n_samples, monitor.n_pending
         (2, 1)
         """
-        prob, outcome, classes, time = _read(y_true, y_prob, self._classes, time)
+        prob, outcome, classes, time = _read(y_true, y_prob, self._classes, time, input=input)
         if isinstance(time, OfferedTime):
             time = None if self._lead is None or batch is not None else time.values
         if self._n_classes not in {None, prob.shape[1]}:
@@ -456,7 +466,7 @@ def _recent(n_recent: float, n_samples: int) -> str:
 
 @reads_arguments
 def _read(
-    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None, time: Any
+    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None, time: Any, **_: Unpack[InputOption]
 ) -> tuple[NDArray[Any], Integers, list[Any] | None, Any]:
     """Return predictions, class indices, the label of each column, and times, perhaps those of an index."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from caltest.predictions._lenses import Canonical, ClassWise, Confidence
 from caltest.predictions._sample import are_impossible
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._options import InputOption
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import (
     FLOAT32_ROUNDING,
@@ -215,6 +216,7 @@ class CalibrationState:
         classes: Sequence[Any] | None = None,
         source: str = "",
         first_row: int | None = None,
+        **_: Unpack[InputOption],
     ) -> Self:
         """Add observations; nothing is added if one of them is refused.
 

@@ -242,10 +242,11 @@ def test_sample_weights():
 def test_torch_tensors():
     pytest.importorskip("torch", reason=NO_TORCH)
     assert failures(TENSORS, lambda make: check_same(validate_problem(*make()), (PROB, LABEL))) == {}
-    message = "`y_prob` must be convertible to an array of one shape: Got unsupported ScalarType BFloat16"
     import torch
 
-    check_refused(validate_problem, ValueError, message, LABEL, tensor(PROB).to(torch.bfloat16))
+    half = tensor(np.log(PROB)).to(torch.bfloat16)  # NumPy has no such type
+    found = caltest.calibration_error(LABEL, half, input="logits")
+    assert found == caltest.calibration_error(LABEL, half.double().numpy(), input="logits")
 
 
 def test_the_public_functions_take_every_kind():
@@ -345,8 +346,8 @@ REFUSED_PROBABILITIES = {
         "`y_prob` must lie in [0, 1], got 1.00000095367431",
     ),
     "above 1 for the positive class": (changed(EVENT, 1.5), "`y_prob` must lie in [0, 1], got 1.5 in row 3"),
-    "logits": (np.log(PROB), "if these are logits, apply softmax first."),
-    "logits of the positive class": (np.log(EVENT / (1 - EVENT)), "if these are logits, apply softmax first."),
+    "logits": (np.log(PROB), 'if these are logits, pass input="logits".'),
+    "logits of the positive class": (np.log(EVENT / (1 - EVENT)), 'if these are logits, pass input="logits".'),
     "percentages": (PROB * 100, "`y_prob` must lie in [0, 1], got "),
     "row sum too small": (
         changed(PROB, PROB[3] * 0.5),
@@ -375,7 +376,7 @@ REFUSED_PROBABILITIES = {
     "integer objects": (np.eye(3, dtype=int)[LABEL].astype(object), "must hold probabilities as floats, got int64 val"),
     "booleans": (PROB > 0.5, "`y_prob` must hold probabilities as floats, got bool values"),
     "booleans of the positive class": (HAPPENED, "`y_prob` must hold probabilities as floats, got bool values"),
-    "strings": (PROB.astype(str), "`y_prob` must hold real numbers, got <U32 values."),
+    "strings": (PROB.astype(str), "`y_prob` must hold real numbers, got <U32 values such as '0.125': pass numbers"),
     "strings among numbers": (PROB.astype(str).astype(object), "`y_prob` must hold real numbers, got <U"),
     "dates": (
         np.full((N, 2), "2020-01-01", dtype="M8[D]"),
