@@ -7,11 +7,13 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from caltest.cli._messages import code_of, refuse_if, show
+from caltest.cli._messages import code_of, refuse_if, say_written, show
 from caltest.cli._options import (
+    NO_TIME,
     OF_COLUMNS,
     chosen,
     given_option,
+    lead_column,
     parse_names,
     reading_of,
     shortened,
@@ -21,9 +23,9 @@ from caltest.cli._options import (
 if TYPE_CHECKING:
     from caltest.hypothesis_tests import MultilabelTable
 
-_COLUMNS = ("label", "prob", "groups", "sample_weight")
-_OTHERS = ("lead", "lens", "all", "plot", "n_exceedances")
+_OTHERS = ("lens", "all", "n_exceedances")
 """Options of ``caltest test`` for one label, beside those of columns."""
+_BESIDE = ("groups", "sample_weight", "time")
 
 
 def run_multilabel(options: argparse.Namespace) -> int:
@@ -35,17 +37,20 @@ def run_multilabel(options: argparse.Namespace) -> int:
     from caltest.results._plain import to_plain
 
     refuse_if(options.file is None, "--multilabel needs a FILE")
-    other = given_option(options, [name for name in (*OF_COLUMNS, *_OTHERS) if name not in _COLUMNS])
+    other = given_option(options, [name for name in (*OF_COLUMNS, *_OTHERS) if name not in ("label", "prob", *_BESIDE)])
     refuse_if(
         other is not None, f"{options.words.get(other, other)} is for a single label: leave out --multilabel or it"
     )
     source = standard_input() if str(options.file) == "-" else options.file
-    columns = read_columns(source, -1, as_text=False, **reading_of(options))
-    refuse_if(not columns, f"{options.file}: --multilabel needs a table with a column for each label")
-    pairs = _pairs(options, list(columns))
+    columns = read_columns(source, None, as_text=False, **reading_of(options))
+    is_table = not any(getattr(column, "ndim", 1) == 2 for column in columns.values())
+    pairs = _pairs(options, list(columns)) if is_table else _of_arrays(options, columns)
     labels, event = _as_numbers({name: _column(columns, label) for name, (label, _) in pairs.items()})
-    given = chosen(options, "groups", "sample_weight").items()
+    given = chosen(options, *_BESIDE).items()
     design: dict[str, Any] = {name: _column(columns, column) for name, column in given if column is not None}
+    lead = lead_column(options)
+    design["lead"] = options.lead if lead is None else _column(columns, lead)
+    refuse_if(design["lead"] is not None and "time" not in design, NO_TIME)
     table = multilabel_table(
         pd.DataFrame(labels),
         pd.DataFrame({name: _column(columns, prob) for name, (_, prob) in pairs.items()}),
@@ -62,6 +67,11 @@ def run_multilabel(options: argparse.Namespace) -> int:
     text = str(table) if options.details else _as_text(table, pairs, event, options)
     found = {"means": to_plain(table.means()), "verdict": table.verdict.to_dict(), **table.to_dict()}
     show(options, text, facts, **found)
+    if options.plot is not None:
+        from caltest.plotting._parts import save_parts
+
+        save_parts(table, options.plot)
+        say_written("picture of the labels", options.plot)
     return code_of(table.decision) if options.exit_code else 0
 
 
@@ -70,7 +80,8 @@ def _pairs(options: argparse.Namespace, names: list[str]) -> dict[str, tuple[str
     from caltest.predictions.inputs._label_columns import pair_columns
 
     if options.label is None and options.prob is None:
-        return pair_columns([name for name in names if name not in (options.groups, options.sample_weight)])
+        beside = {*chosen(options, *_BESIDE).values(), lead_column(options)}
+        return pair_columns([name for name in names if name not in beside])
     labels = [] if options.label is None else parse_names(options.label)
     probs = options.prob or []
     refuse_if(
@@ -81,6 +92,31 @@ def _pairs(options: argparse.Namespace, names: list[str]) -> dict[str, tuple[str
     twice = next((name for name in used if used.count(name) > 1), None)
     refuse_if(twice is not None, f"the column {twice!r} is named twice; every column has one meaning")
     return {label: (label, prob) for label, prob in zip(labels, probs, strict=True)}
+
+
+def _of_arrays(options: argparse.Namespace, arrays: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Add the columns of the two arrays of an NPZ file to its arrays, and return the pairs of them."""
+    from caltest.predictions.files._columns import LABEL_NAMES, PROB_NAMES
+
+    chosen_arrays = []
+    for option, given, known in (
+        ("--label", None if options.label is None else parse_names(options.label), LABEL_NAMES),
+        ("--prob", options.prob, PROB_NAMES),
+    ):
+        names = given or [name for name in arrays if name.lower() in known][:1]
+        refuse_if(len(names) != 1, f"{option} must name one array of this file: {shortened(list(arrays))}")
+        chosen_arrays.append(names[0])
+    label, prob = (_column(arrays, name) for name in chosen_arrays)
+    refuse_if(
+        label.ndim != 2 or label.shape != prob.shape,
+        "--multilabel needs two arrays of the same shape (n_samples, n_labels), got "
+        f"{' and '.join(f'{name!r} of shape {arrays[name].shape}' for name in chosen_arrays)}",
+    )
+    of_label, of_prob = chosen_arrays
+    pairs = {str(k): (f"{of_label}[{k}]", f"{of_prob}[{k}]") for k in range(label.shape[1])}
+    for k, (one, other) in enumerate(pairs.values()):
+        arrays |= {one: label[:, k], other: prob[:, k]}
+    return pairs
 
 
 def _column(columns: Mapping[str, Any], name: str) -> Any:
@@ -126,6 +162,6 @@ def _as_text(
             "What to do: do not use the probabilities of these labels as they are. "
             f"`{command} -o repaired.csv` recalibrates those of one label.",
         )
-    remarks.append("More: --details (how the p-values were found), --json.")
+    remarks.append("More: --details (how the p-values were found), --plot FILE, --json.")
     title = f"{options.file}: {counted(table.n_samples)}, {counted(len(table), 'label')}."
     return to_text(Description(title, [table.conclusion], [table.table()], remarks, table.all_notes))

@@ -379,6 +379,9 @@ def problem_of(data: PredictionFile) -> dict[str, Any]:
     return {"classes": data.classes, "groups": data.groups, "sample_weight": data.sample_weight}
 
 
+NO_TIME = "--lead needs --time, the column with the time of each prediction"
+
+
 def times_of(data: PredictionFile, options: argparse.Namespace) -> dict[str, Any]:
     """Return times and lead, as the public functions take them; without times a column of dates that may be named."""
     import shlex
@@ -389,7 +392,7 @@ def times_of(data: PredictionFile, options: argparse.Namespace) -> dict[str, Any
         option = f"--time {shlex.quote(str(data.offered_time.column))} --lead LEAD"
         time = replace(data.offered_time, option=option)
     no_time = options.lead is not None and time is None
-    refuse_if(no_time, "--lead needs --time, the column with the time of each prediction")
+    refuse_if(no_time, NO_TIME)
     return {"time": time, "lead": options.lead if lead_column(options) is None else data.lead}
 
 

@@ -105,9 +105,9 @@ def _run(options: argparse.Namespace) -> int:
     text = str(tests) if options.details else _as_text(tests, data, options)
     show(options, text, facts, means=to_plain(means), verdict=tests.verdict.to_dict(), **tests.to_dict())
     if options.plot is not None:
-        from caltest.plotting._subgroups import save_subgroups
+        from caltest.plotting._parts import save_parts
 
-        save_subgroups(means, tests.words, tests.verdict, options.plot)
+        save_parts(tests, options.plot)
         say_written("picture of the subgroups", options.plot)
     return code_of(tests.decision) if options.exit_code else 0
 

@@ -99,7 +99,8 @@ def multilabel_table(
 
     The hypothesis is :math:`P(Y_k = 1 \mid g_k(X)) = g_k(X)` for every label k: each column of ``y_prob`` holds the
     probabilities of its own event, and rows need not sum to 1. Each label is tested by itself, as by `calibration_test`
-    of its two columns, so that its p-value is valid at every sample size if observations are independent.
+    of its two columns, so that its p-value is valid at every sample size if observations are independent, and as there
+    with ``groups`` or ``time``.
 
     The labels of an observation may depend on each other. With the p-values :math:`p_k` of m labels
 

@@ -13,6 +13,7 @@ from caltest.results import TestResult
 from caltest.results._decision import align_pvalue, equate_pvalue
 from caltest.results._description import Table, join, percent
 from caltest.results._finding import Subject
+from caltest.results._picture import Picture
 from caltest.results._test_result import NAMED, findings_of_parts
 from caltest.results._verdict import Verdict
 
@@ -26,6 +27,7 @@ class PartsTable(CalibrationTable):
     _within: ClassVar[tuple[str, str]] = ("within", "in")
     """What stands before the parts, and before each of them."""
     is_of_parts: ClassVar[bool] = True
+    plot = Picture("plot_parts")
 
     @property
     @abstractmethod

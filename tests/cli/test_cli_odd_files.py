@@ -133,6 +133,18 @@ REFUSED = {
         [],
         "'oops' in line 63, column 'b', is not a number; correct it, remove the row, or name other columns with --prob",
     ),
+    "several wrong.csv": (
+        "label,p_a,p_b\na,oops,x\nb,0.5,0.5\na,?,0.5\na,y,0.5\nb,z,0.5\n",
+        [],
+        "'oops' in line 2, column 'p_a', is not a number (5 such values: 4 of the column 'p_a' (line 2, line 4, "
+        "line 5, ...), 1 of the column 'p_b' (line 2)); ",
+    ),
+    "outside.csv": (
+        "label,p\n1,0.5\n0,1.5\n" + "0,0.2\n1,0.9\n" * 9 + "1,1.2\n",
+        [],
+        "1.5 in line 3, column 'p', is no probability between 0 and 1 (2 such values: 2 of the column 'p' (line 3, "
+        "line 22)); correct it, remove the row, or name other columns with --prob",
+    ),
     "prefixed.csv": ("label,p_a,p_b\na,0.5,high\nb,0.5,high\n", [], "'high' in line 2, column 'p_b', is not a number"),
     "hundred.csv": (
         "label,p_a,p_b\na,80.5,19.5\nb,30.5,69.5\n",
@@ -142,7 +154,7 @@ REFUSED = {
     "logits.csv": (
         "label,p_a,p_b\na,-3.5,2.5\nb,0.5,0.25\n",
         [],
-        "-3.5 in line 2, column 'p_a' (and 1 other), is no probability betw",
+        "-3.5 in line 2, column 'p_a', is no probability between 0 and 1 (2 such values: ",
     ),
     "comma.csv": ('label,p_a,p_b\na,"0,75","0,25"\n', [], 'if the decimal mark is a comma, say --decimal ","'),
     "thousands.csv": ('label,p,weight\n1,0.5,"1,200"\n0,0.5,10\n', ["--weights", "weight"], "--weights must hold real"),

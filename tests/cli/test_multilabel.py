@@ -53,6 +53,37 @@ def test_the_command_that_it_advises_is_accepted(pictures, tmp_path, run):
     assert (code, out.exists()) == (0, True)
 
 
+def test_labels_that_are_known_later(pictures, run, answer):
+    path, frame = pictures
+    dated = frame.assign(day=pd.date_range("2024-01-01", periods=400).astype(str), later="7D")
+    dated.to_csv(path, index=False)
+    names = ["cat", "dog", "eel"]
+    given = frame[[f"{name}_prob" for name in names]].set_axis(names, axis=1)
+    expected = caltest.multilabel_table(frame[names], given, time=dated["day"], lead=7, n_resamples=99, rng=0)
+    for lead in ("7D", "later"):
+        found = answer("test", path, "--multilabel", "--time", "day", "--lead", lead)
+        assert found["pvalue"] == expected.pvalue, lead
+    code, _, err = run("test", path, "--multilabel", "--lead", "7")
+    assert (code, "--lead needs --time" in err) == (2, True)
+
+
+def test_arrays_of_numpy_are_labels_and_probabilities(pictures, tmp_path, run, answer):
+    _, frame = pictures
+    names = ["cat", "dog", "eel"]
+    label, prob = frame[names].to_numpy(), frame[[f"{name}_prob" for name in names]].to_numpy()
+    np.savez(tmp_path / "a.npz", targets=label, probs=prob, site=frame["site"])
+    named = ("--label", "targets", "--plot", tmp_path / "a.png")
+    found = answer("test", tmp_path / "a.npz", "--multilabel", *named, "--groups", "site")
+    expected = caltest.multilabel_table(label, prob, groups=frame["site"], n_resamples=99, rng=0)
+    assert found["pvalue"] == expected.pvalue
+    assert found["data"]["columns"][1] == {"name": "1", "label": "targets[1]", "prob": "probs[1]"}
+    assert (tmp_path / "a.png").stat().st_size > 0
+    code, _, err = run("test", tmp_path / "a.npz", "--multilabel")
+    assert (code, "--label must name one array of this file: targets, probs, site" in err) == (2, True)
+    code, _, err = run("test", tmp_path / "a.npz", "--multilabel", "--label", "site")
+    assert "two arrays of the same shape (n_samples, n_labels), got 'site' of shape (400,) and 'probs'" in err
+
+
 def test_columns_may_be_named(pictures, run, answer):
     path, frame = pictures
     two = ("--multilabel", "--label", "dog,cat", "--prob", "dog_prob,cat_prob", "--groups", "site")
@@ -106,7 +137,5 @@ def test_bad_input_is_one_line(pictures, run, more, match):
     assert re.search(match, err), err
 
 
-def test_it_needs_a_table(tmp_path, run):
-    np.savez(tmp_path / "arrays.npz", y_true=np.eye(3), y_prob=np.eye(3))
-    assert run("test", tmp_path / "arrays.npz", "--multilabel")[0] == 2
+def test_it_needs_a_file(run):
     assert "needs a FILE" in run("test", "--multilabel")[2]

@@ -39,6 +39,27 @@ def test_a_label_is_tested_as_an_event_of_two_outcomes():
     assert {test.method for test in exact} == {"exact"}
 
 
+def test_labels_that_are_known_later_are_tested_as_events_in_time():
+    """In any order of rows, with the times of the index, and where a label is known for some of the times."""
+    label, prob = several()
+    day, order = pd.date_range("2024-01-01", periods=300), np.random.default_rng(1).permutation(300)
+    found = ct.multilabel_table(label[order], prob[order], time=day[order], lead=7, **FAST)
+    for k in range(3):
+        alone = ct.calibration_table(label[:, k].astype(int), prob[:, k], time=day, lead="7D", **FAST)[0]
+        assert found[k].pvalue == alone.pvalue, k
+    names = ["cat", "dog", "eel"]
+    frames = (pd.DataFrame(values, index=day, columns=names) for values in (label, prob))
+    assert ct.multilabel_table(*frames, lead=7, **FAST).pvalue == found.pvalue
+    label[::3, 0] = np.nan
+    known = np.flatnonzero(np.isfinite(label[:, 0]))
+    some = ct.multilabel_table(label, prob, time=day, lead=7, **FAST)[0]
+    alone = ct.calibration_table(label[known, 0].astype(int), prob[known, 0], time=day[known], lead="7D", **FAST)[0]
+    assert some.pvalue == alone.pvalue
+    assert "or more apart have independent errors" in " ".join(str(found).split())
+    with pytest.raises(ValueError, match="`lead` needs `time`"):
+        ct.multilabel_table(label, prob, lead=7, **FAST)
+
+
 def test_it_says_which_label_is_wrong_and_how():
     label, prob = several()
     names = ["cat", "dog", "eel"]

@@ -227,7 +227,7 @@ def _table_of(
 
 def read_columns(
     path: str | Path | BinaryIO,
-    n_samples: int,
+    n_samples: int | None,
     *,
     as_text: bool,
     rows: NDArray[np.int64] | None = None,
@@ -242,8 +242,8 @@ def read_columns(
     ----------
     path : str, Path or binary file object
         As in `read_predictions`.
-    n_samples : int
-        Number of observations.
+    n_samples : int or None
+        Number of observations; None where any array of an NPZ file is wanted.
     as_text : bool
         Whether values of text files stay texts, so that an id keeps its leading zeros.
     rows : array of int, optional
@@ -255,7 +255,8 @@ def read_columns(
     """
     source = find_source(path, file_format)
     if source.file_format == "npz":
-        return {name: array for name, array in read_arrays(source).items() if array.shape[:1] == (n_samples,)}
+        arrays = read_arrays(source)
+        return {name: array for name, array in arrays.items() if n_samples is None or array.shape[:1] == (n_samples,)}
     frame = _table_of(source, **reading, dtype=str if as_text else None).frame
     return {name: frame[name].to_numpy()[slice(None) if rows is None else rows] for name in frame.columns}
 

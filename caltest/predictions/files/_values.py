@@ -14,13 +14,14 @@ from caltest.predictions.inputs._scale import INPUTS as SCALES
 from caltest.predictions.inputs._scale import probabilities_of_logits
 from caltest.predictions.inputs._validation import divided_by_sums
 from caltest.results._decision import rejects
+from caltest.results._description import counted
 from caltest.results._note import warn_user
 
 MOST_NORMALISED = 0.1
 """Sums that miss 1 by more than this are no rounding."""
 
-_MOST_WORDS = 20
-_MANY = 0.2  # of the numbers, outside [0, 1]: they are all of another kind
+_MOST_WORDS, _MOST_COLUMNS = 20, 5
+_MANY = 0.2  # of the numbers of a column, outside [0, 1]: they are all of another kind
 _OUTSIDE = 1e-6  # numbers that miss [0, 1] by less are left to the validation, which has a tolerance
 
 
@@ -43,7 +44,7 @@ def probabilities(
     if len(columns) == 1 and holds_vectors(table, columns[0]):
         prob = _vectors(table, columns[0])
     else:
-        prob = np.column_stack([_numbers(table, name, kind, words) for name in columns])
+        prob = np.column_stack([_numbers(table, name, columns, kind, words) for name in columns])
     prob = of_input(prob, kind)
     refuse_outside(prob, table, columns)
     return prob
@@ -70,9 +71,12 @@ def refuse_outside(prob: NDArray[Any], table: Table, columns: tuple[str, ...]) -
     if np.isnan(value):
         table.refuse(f"the value {table.place(row)}, column {name!r}, is missing; {_REMEDY}")
     hint, cure = _hint(prob)
-    number = int(wrong.sum()) - 1
-    others = f" (and {number:,} other{'s' * (number > 1)})" if number else ""
-    table.refuse(f"{value:.12g} {table.place(row)}, column {name!r}{others}, is no probability{hint}", **cure)
+    by_column = wrong.reshape(len(wrong), -1)
+    if by_column.shape[1] != len(columns):
+        by_column = np.any(by_column, axis=1)[:, None]
+    all_of_them = _all_of_them(table, dict(zip(columns, map(np.flatnonzero, by_column.T), strict=True)))
+    what = f"{value:.12g} {table.place(row)}, column {name!r}, is no probability between 0 and 1{all_of_them}"
+    table.refuse(f"{what}; {hint}", **cure)
 
 
 _REMEDY = "correct it, remove the row, or name other columns with `prob`"
@@ -81,21 +85,20 @@ _REMEDY = "correct it, remove the row, or name other columns with `prob`"
 def _hint(prob: NDArray[Any]) -> tuple[str, dict[str, str]]:
     """Return what numbers that are no probabilities may be, and the option that says so."""
     finite = prob[np.isfinite(prob)]
-    outside = float(np.mean((finite < 0) | (finite > 1))) if finite.size else 0.0
+    outside = float(np.mean((prob < 0) | (prob > 1), axis=0).max())  # of a column
     if finite.size and finite.min() >= 0 and 1 < finite.max() <= 100 * (1 + 1e-9) and np.median(finite) > 1:
-        return ' between 0 and 1; if these are percentages: `input="percent"`', {"input": "percent"}
-    if finite.size and (finite.min() < 0 or finite.max() > 1):
-        return (
-            ' between 0 and 1; if these are logits: `input="logits"`; if the column is something else, name the '
-            "columns with `prob`"
-        ), ({"input": "logits"} if finite.min() < 0 and outside > _MANY else {})
-    return f"; {_REMEDY}", {}
+        return 'if these are percentages: `input="percent"`', {"input": "percent"}
+    if outside > _MANY:
+        hint = 'if these are logits: `input="logits"`; if the column is something else, name the columns with `prob`'
+        return hint, {"input": "logits"} if finite.min() < 0 else {}
+    return _REMEDY, {}
 
 
-def _numbers(table: Table, name: str, kind: str, words: Mapping[str, float] | None) -> NDArray[Any]:
+def _numbers(
+    table: Table, name: str, columns: Sequence[str], kind: str, words: Mapping[str, float] | None
+) -> NDArray[Any]:
+    """Return the numbers of a column; where it holds others, those of all ``columns`` are counted."""
     column = table.frame[name]
-    if words is not None and column.dtype.kind == "O":
-        column = column.map(lambda cell: words.get(cell.strip(), cell) if isinstance(cell, str) else cell)
     of_type = column.dtype.kind
     if of_type == "f" and isinstance(column.dtype, np.dtype):
         return column.to_numpy()
@@ -103,18 +106,37 @@ def _numbers(table: Table, name: str, kind: str, words: Mapping[str, float] | No
         return column.to_numpy().astype(np.float64)
     if of_type in "Mm":
         table.refuse(f"column {name!r} holds dates or times, not probabilities; {_REMEDY}")
+    cells, signed = _cells(table, name, kind, words)
+    if signed and kind == "probabilities":
+        table.reading["values"] = "percentages (guessed)"
+        return np.array(cells) / 100
+    broken = _broken(cells)
+    if broken.size:
+        others = {one: _broken(_cells(table, one, kind, words)[0]) for one in columns if one != name}
+        _refuse_no_number(table, name, int(broken[0]), cells, _all_of_them(table, {name: broken, **others}))
+    return np.array([float(cell) for cell in cells])
+
+
+def _cells(table: Table, name: str, kind: str, words: Mapping[str, float] | None) -> tuple[list[Any], bool]:
+    """Return what a column holds, words as their numbers, and whether all of it are numbers with a percent sign."""
+    column = table.frame[name]
     cells = column.astype(object).where(column.notna(), np.nan).tolist()
+    if words is not None:
+        cells = [words.get(cell.strip(), cell) if isinstance(cell, str) else cell for cell in cells]
     signed = all(isinstance(cell, str) and is_number(cell.strip()[:-1]) and cell.strip()[-1] == "%" for cell in cells)
     if kind == "percent" or signed:
         cells = [cell.strip().removesuffix("%").strip() if isinstance(cell, str) else cell for cell in cells]
         cells = [float(cell) if isinstance(cell, str) and is_number(cell) else cell for cell in cells]
-    if signed and kind == "probabilities":
-        table.reading["values"] = "percentages (guessed)"
-        return np.array(cells) / 100
-    for row, cell in enumerate(cells):
-        if isinstance(cell, str) or not _is_real(cell):
-            _refuse_no_number(table, name, row, cells)
-    return np.array([float(cell) for cell in cells])
+    return cells, signed
+
+
+def _broken(cells: list[Any]) -> NDArray[np.intp]:
+    """Return where cells are no numbers: of texts those that do not even look like one, if there are such."""
+    texts = [isinstance(cell, str) for cell in cells]
+    oddest = [text and not is_number(cell) for text, cell in zip(texts, cells, strict=True)]
+    return np.flatnonzero(
+        oddest if any(oddest) else [text or not _is_real(cell) for text, cell in zip(texts, cells, strict=True)]
+    )
 
 
 def _is_real(cell: Any) -> bool:
@@ -125,10 +147,9 @@ def _is_real(cell: Any) -> bool:
     return not isinstance(cell, bytes)
 
 
-def _refuse_no_number(table: Table, name: str, row: int, cells: list[Any]) -> NoReturn:
-    """Name the first value that is no number; of texts the first one that does not even look like one."""
-    where = next((i for i, c in enumerate(cells) if isinstance(c, str) and not is_number(c)), row)
-    cell = cells[where]
+def _refuse_no_number(table: Table, name: str, row: int, cells: list[Any], all_of_them: str) -> NoReturn:
+    """Name the first value that is no number."""
+    cell = cells[row]
     what = repr(cell)[:60]
     hint, cure = _REMEDY, {}
     texts = sorted({text.strip() for text in cells if isinstance(text, str)})
@@ -142,7 +163,7 @@ def _refuse_no_number(table: Table, name: str, row: int, cells: list[Any]) -> No
         hint = "the numbers are stored as texts: convert them"
     elif len(texts) <= _MOST_WORDS and not any(map(is_number, texts)):
         hint = f"if words stand for probabilities ({shortened(texts)}), give them with `verbal`"
-    table.refuse(f"{what} {table.place(where)}, column {name!r}, is not a number; {hint}", **cure)
+    table.refuse(f"{what} {table.place(row)}, column {name!r}, is not a number{all_of_them}; {hint}", **cure)
 
 
 def holds_vectors(table: Table, name: str) -> bool:
@@ -170,11 +191,9 @@ def _vectors(table: Table, name: str) -> NDArray[Any]:
 def refuse_missing(table: Table, names: Sequence[str]) -> None:
     """Raise ValueError if values of some columns are missing, with their number and first places by column."""
     gaps = {name: np.flatnonzero(table.frame[name].isna().to_numpy()) for name in names}
-    found = {name: rows for name, rows in gaps.items() if rows.size}
-    if found:
-        shown = [f"{rows.size:,} of the column {name!r} ({_places(table, rows)})" for name, rows in found.items()]
+    if any(rows.size for rows in gaps.values()):
         words = "to leave out their rows: `drop_missing=True`"
-        table.refuse(f"values are missing: {', '.join(shown)}; {words}", drop_missing=True)
+        table.refuse(f"values are missing: {_by_column(table, gaps)}; {words}", drop_missing=True)
 
 
 def without_missing(table: Table, needed: Sequence[str], prob: Sequence[str]) -> Table:
@@ -210,6 +229,21 @@ def _selection(table: Table, no_label: NDArray[np.bool_], prob: Sequence[str]) -
         f" Their predictions differ from the others (mean {means[0]}, of the others {means[1]}): labels are not "
         "missing at random, and the answer is about the rows that have one."
     )
+
+
+def _all_of_them(table: Table, rows: Mapping[str, NDArray[Any]]) -> str:
+    """Return how many values are wrong, by column and with the first places; nothing if there is one."""
+    number = sum(each.size for each in rows.values())
+    return f" ({number:,} such values: {_by_column(table, rows)})" if number > 1 else ""
+
+
+def _by_column(table: Table, rows: Mapping[str, NDArray[Any]]) -> str:
+    """Return the number of rows of each column that has some, with their first places; of many columns the first."""
+    some = [
+        f"{each.size:,} of the column {name!r} ({_places(table, each)})" for name, each in rows.items() if each.size
+    ]
+    more = [f"and in {counted(len(some) - _MOST_COLUMNS, 'other column')}"] if len(some) > _MOST_COLUMNS else []
+    return ", ".join([*some[:_MOST_COLUMNS], *more])
 
 
 def _places(table: Table, rows: NDArray[Any]) -> str:

@@ -207,6 +207,8 @@ def _read_observations(given: dict[str, Any]) -> None:
 def _read_beside_labels(given: dict[str, Any], *_: Any) -> None:
     """Read what is given beside labels and predictions."""
     refuse_other_indexes({name: value for name, value in given.items() if name in _BESIDE})
+    if given.get("time") is None:
+        given["time"] = time_of_index(given.get("y_true"), given.get("y_prob"))
     _read_observations(given)
     if given.get("groups") is None:
         warn_of_repeated_index(given.get("y_true"), given.get("y_prob"))

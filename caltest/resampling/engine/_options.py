@@ -74,7 +74,7 @@ class DetectionOptions(DesignOptions, DrawOption, PlanOptions, total=False):
     """What tests without labels take."""
 
 
-class LabelOptions(DesignOptions, DrawOption, AlphaOption, WorkOptions, total=False):
+class LabelOptions(DesignOptions, TimeOptions, DrawOption, AlphaOption, WorkOptions, total=False):
     """What tests of several labels of each observation take."""
 
 
