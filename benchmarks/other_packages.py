@@ -53,6 +53,8 @@ ROOMS = (caltest.estimation, caltest.statistics, caltest)
 KINDS = ("as they are", "two decimals", "0 and 1")
 PRECISIONS = {"rounding": 1e-9, "tail": 1e-6, "float32": 2e-5, "fit": 1e-3}
 """The relative difference of numbers that are the same up to this."""
+TINY = 1e-300
+"""p-values of 0 are the smallest number that is not 0 here."""
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -199,9 +201,10 @@ def _cell(row: dict[str, str], kind: str) -> str:
 
 def _shown(number: str) -> str:
     try:
-        return f"{float(number):.5g}"
+        value = float(number)
     except ValueError:
         return number
+    return f"{0 if abs(value) < TINY else value:.5g}"
 
 
 def counts(found: list[dict[str, str]]) -> str:

@@ -104,7 +104,7 @@ def _software(scale: Scale, _: Path) -> str:
     text = """## Released software
 
 The bundled 10,000 x 10 predictions, one thread. A ratio above 1 means that caltest is faster. P-values in this table
-are from at most 99 draws.
+are from at most 99 draws. [Other packages](other-packages.md) has the reasons why values differ.
 
 """
     return text + software.section(scale.n_resamples, min(scale.repeats, 5))
