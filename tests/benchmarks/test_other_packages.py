@@ -21,9 +21,10 @@ def data():
 
 @pytest.mark.parametrize("row", ROWS, ids=IDS)
 def test_numbers_of_caltest_are_those_of_the_page(row, data):
+    rel = 1e-6 if row["precision"] == "fit" else 1e-9  # where a solver stops depends on the processor
     for kind, (y, p) in data[row["data"]].items():
         found = other_packages.here(row, y, p)
-        assert found == pytest.approx(float(row[f"here: {kind}"]), rel=1e-9, abs=1e-15, nan_ok=True), kind
+        assert found == pytest.approx(float(row[f"here: {kind}"]), rel=rel, abs=1e-15, nan_ok=True), kind
         assert math.isnan(found) == (row["here"] == "")
 
 
