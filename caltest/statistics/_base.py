@@ -69,9 +69,19 @@ def counts_events(sample: Sample) -> bool:
 
 
 _ELSEWHERE = {
-    "brier": "brier_score for its value, and Spiegelhalter() for a test of it",
-    "log_loss": "log_score for its value, and TemperatureScore() for a test of it",
-    "nll": "log_score for its value, and TemperatureScore() for a test of it",
+    **dict.fromkeys(("brier", "brier_score"), "brier_score for its value, and Spiegelhalter() for a test of it"),
+    **dict.fromkeys(
+        ("log_loss", "logloss", "nll", "cross_entropy"),
+        "log_score for its value, and TemperatureScore() for a test of it",
+    ),
+    **dict.fromkeys(("l1", "ece_score", "calibration_error"), "ECE(EqualWidth(15))"),
+    **dict.fromkeys(("l2", "rmse"), 'RMSCE(15, "equal-width"), or SquaredL2(), which is debiased'),
+    **dict.fromkeys(("max", "linf", "l_inf"), "MCE(EqualWidth(15))"),
+    **dict.fromkeys(("adaptive_ece", "adaece", "ada_ece"), "ECE(EqualMass(15))"),
+    **dict.fromkeys(("hl", "hosmer-lemeshow", "hosmer lemeshow"), "HosmerLemeshow()"),
+    **dict.fromkeys(("smece", "smooth ece", "smooth-ece"), "SmoothECE()"),
+    **dict.fromkeys(("cox", "slope", "intercept"), "CoxScore(), and calibration_slope for the slope itself"),
+    **dict.fromkeys(("auc", "auroc", "roc_auc"), "roc_auc_score of scikit-learn, which is not about calibration"),
     "ici": "KDEError() or SmoothECE()",
     "ks_error": "KS()",
 }

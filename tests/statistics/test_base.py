@@ -589,6 +589,12 @@ def test_statistics_by_name():
     [
         ("ece", "`statistic` 'ece': there is no ece; did you mean ECE?"),
         ("brier", "`statistic` 'brier' is a name of other packages; use brier_score for its value, and Spiegelhalter"),
+        (
+            "l2",
+            "`statistic` 'l2' is a name of other packages; use RMSCE(15, \"equal-width\"), or SquaredL2(), which is",
+        ),
+        ("Hosmer-Lemeshow", "is a name of other packages; use HosmerLemeshow()."),
+        ("logloss", "use log_score for its value, and TemperatureScore() for a test of it."),
         ("ECE(", "`statistic` 'ECE(' is not a Python expression such as ECE(EqualWidth(15))."),
         ("ECE(EqualWidth(0))", "`n_cells` must be an integer >= 1 or"),
         ("print(3)", "there is no print"),
@@ -598,6 +604,15 @@ def test_statistics_by_name():
 def test_other_texts_are_refused(name, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         caltest.calibration_error([0, 1], [0.2, 0.7], statistic=name)
+
+
+def test_what_answers_the_names_of_other_packages_is_there():
+    from caltest.statistics._base import _ELSEWHERE
+
+    rooms = caltest.statistics, caltest.estimation, caltest.predictions
+    for answer in _ELSEWHERE.values():
+        for name in {*re.findall(r"\b([A-Za-z_]\w+)\(", answer), *re.findall(r"\b\w+_s(?:core|lope)\b", answer)}:
+            assert name == "roc_auc_score" or any(hasattr(room, name) for room in rooms), name
 
 
 def test_the_distance_that_is_estimated():

@@ -35,7 +35,7 @@ from caltest.predictions.inputs._parts import advice_on_groups, repeated_index
 from caltest.predictions.inputs._refusals import refuse, refuse_other_names
 from caltest.predictions.inputs._scale import PROBABILITIES, as_probabilities, validate_input
 from caltest.predictions.inputs._times import OfferedTime, is_time_index
-from caltest.predictions.inputs._validation import widen
+from caltest.predictions.inputs._validation import refuse_missing, widen
 from caltest.results import Note, Result
 from caltest.results._note import warn_user
 
@@ -271,6 +271,8 @@ def read_problem(
         try:
             matched[name] = _match(table, known, seen)
         except ValueError as error:
+            for given in read.values():
+                refuse_missing(given)
             if len(tables) == 1:
                 raise
             refuse(f"{name}: {error}")

@@ -5,12 +5,28 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
+_PREDICTIONS = (("y_prob", "y_prob"), ("prob_a", "prob_a and prob_b"), ("models", "models"), ("epochs", "epochs"))
+_LABELS = (("y_true", "y_true"), ("y_true_a", "y_true_a and y_true_b"))
+_CELLS = (
+    ("partition", "partition=EqualWidth({value!r})"),
+    ("statistic", "statistic=ECE(EqualWidth({value!r}))"),
+    ("statistics", "statistics=[ECE(EqualWidth({value!r}))]"),
+)
+_STRATEGY = "EqualWidth(15) where others have 'uniform', EqualMass(15) for 'quantile'"
+_NORM = "ECE(EqualWidth(15)) for 'l1', RMSCE(15, 'equal-width') for 'l2', MCE(EqualWidth(15)) for 'max'"
 _ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
+    **dict.fromkeys(("y_score", "preds", "probs", "predictions"), _PREDICTIONS),
+    "y_pred": (("y_prob", "y_prob, with predicted probabilities"), *_PREDICTIONS[1:]),
+    **dict.fromkeys(("target", "labels", "y"), _LABELS),
+    **dict.fromkeys(("n_bins", "bins", "num_bins"), _CELLS),
+    **dict.fromkeys(("from_logits", "logits"), (("input", 'input="logits" for predictions that are logits'),)),
+    "strategy": (("partition", f"partition={_STRATEGY}"), ("statistic", f"statistic=ECE(...) with {_STRATEGY}")),
+    "norm": (("statistic", f"statistic={_NORM}"), ("statistics", f"statistics=[...] with {_NORM}")),
+    "metric": (("statistic", "statistic={value!r}"), ("statistics", "statistics={value!r}")),
     "random_state": (("rng", "rng={value!r}"),),
     "seed": (("rng", "rng={value!r}"),),
-    "n_bins": (("partition", "partition=EqualWidth({value!r})"), ("statistic", "statistic=ECE(EqualWidth({value!r}))")),
     "groups": (("groups_a", "groups_a and groups_b"),),
-    "y_prob": (("prob_a", "prob_a and prob_b"), ("models", "models"), ("epochs", "epochs")),
+    "y_prob": _PREDICTIONS[1:],
     "weights": (("sample_weight", "sample_weight"),),
     "statistic": (("statistics", "statistics"),),
     "confidence_level": (("alpha", "alpha=1 - {value!r}"),),

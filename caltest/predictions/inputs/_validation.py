@@ -153,6 +153,7 @@ def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] |
         right = [isinstance(value, int | float) and 0 <= value < n_classes for value in label.tolist()]
         wrong = np.array([right.index(False) if False in right else 0])
     if wrong.size:
+        refuse_missing(label)
         refuse(
             f"`y_true` must hold class indices 0 to {n_classes - 1}, one for each column of `y_prob`, "
             f"got {_shown(label, wrong[0])}; for other labels pass `classes`, the label of each column (of two "
@@ -309,7 +310,9 @@ def is_number(value: Any) -> bool:
 
 def _plain_array(values: Any, name: str) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        refuse(f"`{name}` must not hold masked values; drop those rows first.")
+        mask = np.ma.getmaskarray(values)
+        missing = np.flatnonzero(mask.any(axis=tuple(range(1, mask.ndim))))
+        refuse(f"`{name}` must not hold masked values, which are missing ({_first(missing)}). {_LEAVE_OUT}.")
     values = from_tensor(values)
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         refuse(f"`{name}` must be a dense array, got a sparse {type(values).__name__}: pass `{name}.toarray()`.")
@@ -345,7 +348,9 @@ def _within_range(prob: NDArray[Any]) -> NDArray[Any]:
     value = prob[where]
     place = f"row {where[0]}" + (f", column {where[1]}" if len(where) == 2 else "")
     if not np.isfinite(value):
-        msg = f"`y_prob` must be finite, got {value} in {place}."
+        missing = np.flatnonzero(np.isnan(prob).reshape(len(prob), -1).any(axis=1))
+        some = f" {len(missing):,} of {len(prob):,} predictions are missing ({_first(missing)}). {_LEAVE_OUT}."
+        msg = f"`y_prob` must be finite, got {value} in {place}.{some * (len(missing) > 0)}"
     else:
         msg = f"`y_prob` must lie in [0, 1], got {value} in {place}{_advice_on_scale(prob)}."
     raise ValueError(msg)
@@ -370,6 +375,24 @@ def _advice_on_texts(values: NDArray[Any]) -> str:
         return ""
     sign = "without their sign and divided by 100" if "%" in str(values.flat[0]) else "such as y_prob.astype(float)"
     return f" such as {str(values.flat[0])!r}: pass numbers, {sign}"
+
+
+def refuse_missing(label: Any) -> None:
+    """Raise ValueError if labels are missing, which are therefore no classes: how many of how many, the first rows."""
+    import pandas as pd
+
+    missing = np.flatnonzero(pd.isna(np.asarray(label)))
+    if missing.size:
+        what = "1 label is" if missing.size == 1 else f"{missing.size:,} labels are"
+        refuse(f"`y_true`: {what} missing, of {len(label):,} ({_first(missing)}). {_LEAVE_OUT}: ~pandas.isna(y_true).")
+
+
+_LEAVE_OUT = "Leave these observations out of all arguments"
+
+
+def _first(rows: NDArray[Any]) -> str:
+    """Return the first three rows in words."""
+    return f"row{'s' * (len(rows) > 1)} {', '.join(map(str, rows[:3].tolist()))}{', ...' * (len(rows) > 3)}"
 
 
 def validate_design(
@@ -416,6 +439,7 @@ def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> Integers:
     outcome = np.array(known, dtype=np.int64)
     wrong = np.flatnonzero(outcome < 0)
     if wrong.size:
+        refuse_missing(label)
         refuse(f"`y_true` must hold labels from `classes` {names!r}, got {_shown(label, wrong[0])}.")
     return outcome
 

@@ -5,10 +5,13 @@ import inspect
 import re
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import caltest
 from caltest.predictions.inputs._refusals import _ANSWERS
+from tests.reference.cases import check_refused
 
 LABEL, PROB = np.array([0, 1, 1, 0]), np.array([0.2, 0.7, 0.6, 0.4])
 ROOMS = ("comparison", "estimation", "hypothesis_tests", "recalibration", "simulation")
@@ -54,6 +57,78 @@ def test_weights_and_groups_are_taken_or_refused_by_name_with_advice(name):
             others = re.fullmatch(rf"{function}\(\) takes no `{name}`; (\w+), (\w+) and (\w+) do\.", said)
             assert others, said
             assert set(others.groups()) <= taking
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "answer"),
+    [
+        ("y_score", PROB, "y_prob"),
+        ("y_pred", PROB, "y_prob, with predicted probabilities"),
+        ("preds", PROB, "y_prob"),
+        ("target", LABEL, "y_true"),
+        ("from_logits", True, 'input="logits" for predictions that are logits'),
+        ("bins", 10, "statistic=ECE(EqualWidth(10))"),
+        (
+            "norm",
+            "max",
+            "statistic=ECE(EqualWidth(15)) for 'l1', RMSCE(15, 'equal-width') for 'l2', MCE(EqualWidth(15))",
+        ),
+        (
+            "strategy",
+            "quantile",
+            "statistic=ECE(...) with EqualWidth(15) where others have 'uniform', EqualMass(15) for",
+        ),
+        ("metric", "ECE", "statistic='ECE'"),
+    ],
+)
+def test_names_of_other_packages_beside_all_that_is_needed(name, value, answer):
+    with pytest.raises(TypeError, match=re.escape(f"calibration_test() has no `{name}`; use {answer}")):
+        caltest.calibration_test(LABEL, PROB, **{name: value})
+    with pytest.raises(TypeError, match=f"calibration_test.. has no `{name}`; use "):
+        caltest.calibration_test(**{name: value})
+
+
+WORDS = np.array(["a", "b", "a", "b", "a", "b"], dtype=object)
+EVENTS, SIX = [0, 1, 0, 1, 0, 1], np.linspace(0.1, 0.9, 6)
+COLUMNS = pd.DataFrame({"a": 1 - SIX, "b": SIX})
+
+
+def without(values, missing, rows=(0, 2, 3, 5)):
+    return [missing if row in rows else value for row, value in enumerate(values)]
+
+
+LACKING = {
+    "nan": (without(EVENTS, np.nan), SIX, {}),
+    "None": (without(EVENTS, None), SIX, {}),
+    "Int64": (pd.Series(without(EVENTS, None), dtype="Int64"), SIX, {}),
+    "boolean": (pd.Series(without([False, True] * 3, None), dtype="boolean"), SIX, {}),
+    "polars": (pl.Series(without(EVENTS, None)), SIX, {}),
+    "words of classes": (without(WORDS, None), COLUMNS.to_numpy(), {"classes": ["a", "b"]}),
+    "words of columns": (without(WORDS, None), COLUMNS, {}),
+    "texts of pandas": (pd.Series(without(WORDS, None), dtype="string"), COLUMNS, {}),
+    "categories": (pd.Series(without(WORDS, None), dtype="category"), COLUMNS, {}),
+    "times": (without(np.array(["2020-01-01"] * 6, dtype="M8[D]"), np.datetime64("NaT")), SIX, {}),
+}
+
+
+@pytest.mark.parametrize("kind", LACKING)
+def test_labels_that_are_missing_are_counted(kind):
+    label, prob, options = LACKING[kind]
+    message = "`y_true`: 4 labels are missing, of 6 (rows 0, 2, 3, ...). Leave these observations out of all arguments"
+    check_refused(caltest.calibration_test, ValueError, message, label, prob, **options)
+
+
+def test_one_missing_label_masked_values_and_missing_predictions():
+    def refused(message, label, prob):
+        check_refused(caltest.calibration_error, ValueError, message, label, prob)
+
+    refused("`y_true`: 1 label is missing, of 6 (row 4).", without(EVENTS, np.nan, (4,)), SIX)
+    masked = np.ma.masked_array(EVENTS, [False, True] * 3)
+    refused("`y_true` must not hold masked values, which are missing (rows 1, 3, 5).", masked, SIX)
+    prob = np.where([[False, True]] + 2 * [[False, False]] + 3 * [[True, True]], np.nan, COLUMNS.to_numpy())
+    message = "`y_prob` must be finite, got nan in row 0, column 1. 4 of 6 predictions are missing (rows 0, 3, 4, ...)."
+    refused(message, EVENTS, prob)
+    refused("must hold class indices 0 to 1, one for each column of `y_prob`, got 2 in row 0", [2, 0, 0, 1, 0, 1], SIX)
 
 
 @pytest.mark.parametrize(

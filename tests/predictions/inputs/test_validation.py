@@ -400,7 +400,7 @@ REFUSED_PROBABILITIES = {
     ),
     "masked": (
         np.ma.masked_array(PROB, PROB.max() == PROB),
-        "`y_prob` must not hold masked values; drop those rows first.",
+        "`y_prob` must not hold masked values, which are missing (row",
     ),
 }
 INDEX_WANTED = "`y_true` must hold class indices 0 to 2, one for each column of `y_prob`, "
@@ -409,13 +409,13 @@ REFUSED_LABELS = {
     "one-based": (LABEL + 1, {}, INDEX_WANTED + "got 3 in row "),
     "negative": (changed(LABEL, -1), {}, INDEX_WANTED + "got -1 in row 3; for other labels pass `classes`"),
     "fractional": (changed(LABEL, 0.5), {}, INDEX_WANTED + "got 0.5 in row 3; for other labels pass `classes`"),
-    "NaN": (changed(LABEL, np.nan), {}, INDEX_WANTED + "got nan in row 3; for other labels pass `classes`"),
+    "NaN": (changed(LABEL, np.nan), {}, f"`y_true`: 1 label is missing, of {N} (row 3)."),
     "infinity": (changed(LABEL, np.inf), {}, INDEX_WANTED + "got inf in row 3; for other labels pass `classes`"),
     "huge float": (changed(LABEL, 1e300), {}, INDEX_WANTED + "got 1e+300 in row 3; for other labels pass `classes`"),
     "huge integer": ([*LABEL[:-1].tolist(), 2**70], {}, INDEX_WANTED + "got 1180591620717411303424 in row 59; "),
-    "None": ([0, 1, None], {}, INDEX_WANTED + "got None in row 2; for other labels pass `classes`"),
-    "pandas NA": (pd.Series([0, 1, pd.NA], dtype="Int64"), {}, INDEX_WANTED + "got "),
-    "polars null": (pl.Series([0, 1, None]), {}, INDEX_WANTED + "got nan in row 2; "),
+    "None": ([0, 1, None], {}, "`y_true`: 1 label is missing, of 3 (row 2)."),
+    "pandas NA": (pd.Series([0, 1, pd.NA], dtype="Int64"), {}, "`y_true`: 1 label is missing, of 3 (row 2)."),
+    "polars null": (pl.Series([0, 1, None]), {}, "`y_true`: 1 label is missing, of 3 (row 2)."),
     "strings": (NAMED, {}, INDEX_WANTED + f"got {NAMES[LABEL[0]]!r} in row 0; for other labels pass `classes`"),
     "pandas categorical": (pd.Categorical(NAMED), {}, INDEX_WANTED + f"got {NAMES[LABEL[0]]!r} in row 0; for other"),
     "complex": (LABEL + 0j, {}, INDEX_WANTED + f"got {complex(LABEL[0])!r} in row 0; "),
@@ -428,7 +428,7 @@ REFUSED_LABELS = {
     "masked": (
         np.ma.masked_array(LABEL, LABEL == 0),
         {},
-        "`y_true` must not hold masked values; drop those rows first.",
+        "`y_true` must not hold masked values, which are missing (row",
     ),
     "not in classes": (
         changed(NAMED.astype(object), "eel"),
@@ -443,12 +443,12 @@ REFUSED_LABELS = {
     "NaN with classes": (
         changed(LABEL, np.nan),
         {"classes": [0, 1, 2]},
-        "`y_true` must hold labels from `classes` [0, 1, 2], got nan in row 3.",
+        f"`y_true`: 1 label is missing, of {N} (row 3).",
     ),
     "missing category": (
         pd.Categorical(["bird", None, "cat"]),
         {"classes": NAMES},
-        "`y_true` must hold labels from `classes` ['bird', 'cat', 'dog'], got nan in row 1.",
+        "`y_true`: 1 label is missing, of 3 (row 1).",
     ),
     "not hashable": (
         np.array([{}, {}], dtype=object),
@@ -556,7 +556,7 @@ REFUSED_WEIGHTS = {
     "complex": (np.ones(N) + 0j, "`sample_weight` must hold real numbers, got complex128 values."),
     "masked": (
         np.ma.masked_array(np.ones(N), np.arange(N) == 0),
-        "`sample_weight` must not hold masked values; drop those rows first.",
+        "`sample_weight` must not hold masked values, which are missing (row",
     ),
 }
 COUNT, LEVEL = "`n` must be an integer >= 1, got ", "`level` must lie strictly between 0 and 1, got "
