@@ -19,6 +19,7 @@ from caltest.cli._options import (
     add_draws,
     add_file_options,
     add_option,
+    add_time_options,
     computing,
     facts_of,
     guessed_or_named,
@@ -27,6 +28,7 @@ from caltest.cli._options import (
     problem_of,
     read_file,
     reread,
+    times_of,
     typed_test,
     typed_to_apply,
 )
@@ -91,6 +93,7 @@ def add_to(commands: Any) -> None:
     add("--details", action="store_true", help="print all numbers of the study")
     add_option(repair, "--json")
     add_file_options(repair)
+    add_time_options(repair)
     add_draws(repair, "the folds and the draws")
     repair.set_defaults(words=WORDS | {"recalibrators": "--method"})
 
@@ -109,14 +112,16 @@ def _run(options: argparse.Namespace) -> int:
     layout = data.reading.get("layout")
     refuse_if(layout, f"the file has {layout}, which OUT cannot have: write one row for each observation first")
     recalibrator = _method(options.method)
-    few = options.n_folds < 2 and not options.folds
+    times = times_of(data, options)
+    in_time = options.time is not None or options.lead is not None
+    few = options.n_folds < 2 and not options.folds and not in_time
     refuse_if(few, "--n-folds must be at least 2: every fold is repaired by a map that was fitted to the others")
 
     from caltest.hypothesis_tests import calibration_table
     from caltest.recalibration import recalibration_study
 
     statistics = None if options.statistic is None else [options.statistic]
-    lens, common = lens_for(options.lens, data), problem_of(data) | computing(options)
+    lens, common = lens_for(options.lens, data), problem_of(data) | times | computing(options)
     study = recalibration_study(
         data.y_true,
         {_name_of(options.file): data.y_prob},
@@ -153,7 +158,8 @@ def _run(options: argparse.Namespace) -> int:
     from caltest.plotting._recalibration import save_before_after
 
     save_before_after(study, found, outputs["--plot"])
-    remarks = [_about_map(options.method, fitted), _about_folds(row, fitted), guessed_or_named(data, options)]
+    of_time = _ABOUT_TIME if study.design["timing"] is not None else ""
+    remarks = [_about_map(options.method, fitted), _about_folds(row, fitted), of_time, guessed_or_named(data, options)]
     text = f"{found}\n\n{wrapped([*filter(None, remarks), 'More: --details (every number of the study).'])}"
     shown = {"verdict": found.verdict.to_dict(), "method": " ".join(repr(fitted.chosen).split())}
     show(
@@ -167,6 +173,12 @@ def _run(options: argparse.Namespace) -> int:
     for what, path in zip(("recalibrated predictions", "map", "picture"), outputs.values(), strict=True):
         say_written(what, path)
     return code_of(found.decision) if options.exit_code else 0
+
+
+_ABOUT_TIME = (
+    "Each fold is a stretch of time, repaired by a map that was fitted to the predictions made a lead or more before. "
+    "Predictions before the first one are missing in what was written: no map was fitted before them."
+)
 
 
 def _name_of(file: Path) -> str:

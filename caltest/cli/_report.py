@@ -94,11 +94,6 @@ def _run(options: argparse.Namespace) -> int:
         "--lead; 'caltest test' takes both",
     )
     refuse_if(
-        options.repair and (options.time or options.lead),
-        "--repair mixes past and future in random folds: leave it out, recalibrate by the earlier predictions alone, "
-        "and write the page of the later ones",
-    )
-    refuse_if(
         state is not None,
         f"{state} is a state that 'caltest scan' wrote, and a page needs observations; 'caltest test' reads it",
     )
@@ -127,18 +122,23 @@ def _model(name: str, data: PredictionFile, path: Path, options: argparse.Namesp
         found = _other_levels(data, path, options)
     source = "standard input" if str(path) == "-" else path.name
     in_words = partial(about_file, data=data, source=source, path=path, typed=typed_test(options))
-    repaired = _repaired(data, in_words, options) if options.repair else None
     design = {**problem_of(data), **times_of(data, options)}
+    repaired = _repaired(data, design, in_words, options) if options.repair else None
     return Model(name if several else "", data.y_true, data.y_prob, design, in_words, found, repaired)
 
 
-def _repaired(data: PredictionFile, in_words: Callable[[Verdict], Verdict], options: argparse.Namespace) -> BeforeAfter:
+def _repaired(
+    data: PredictionFile,
+    design: dict[str, Any],
+    in_words: Callable[[Verdict], Verdict],
+    options: argparse.Namespace,
+) -> BeforeAfter:
     """Return what recalibration by the method that is chosen within each fold achieves."""
     from caltest.recalibration import AutomaticCalibration, recalibration_study
 
     method = AutomaticCalibration()
     study = recalibration_study(
-        data.y_true, {"the model": data.y_prob}, {"auto": method}, **problem_of(data), **computing(options)
+        data.y_true, {"the model": data.y_prob}, {"auto": method}, **design, **computing(options)
     )
     found = study.before_after("auto")
     after = in_words(found.after)

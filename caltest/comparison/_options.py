@@ -71,5 +71,7 @@ class TrackOptions(ClassesOption, LensOption, DesignOptions, DrawsOption, AlphaO
     """What is the same for every epoch of a training."""
 
 
-class StudyOptions(ReadOptions, LensOption, PartitionOption, DesignOptions, AlphaOption, WorkOptions, total=False):
+class StudyOptions(
+    ReadOptions, LensOption, PartitionOption, DesignOptions, TimeOptions, AlphaOption, WorkOptions, total=False
+):
     """What a study of recalibration methods takes."""

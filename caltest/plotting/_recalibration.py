@@ -149,12 +149,13 @@ def plot_before_after(
     require(study, RecalibrationStudy, "study", "recalibration_study")
     panels = several(axes, (1, 2), (11.0, 5.4))
     rows = np.concatenate(study.held_out)
-    design = (study.design[name] for name in ("weight", "group"))
-    weight, group = (None if values is None else values[rows] for values in design)
+    names = {"sample_weight": "weight", "groups": "group", "time": "timing"}
+    known = {name: study.design[of] for name, of in names.items()}
+    design: dict[str, Any] = {name: None if values is None else values[rows] for name, values in known.items()}
     titles = "before", f"after {study.row(recalibrator, model).fitted}"
     for ax, name, title in zip(panels.flat, (BEFORE, recalibrator), titles, strict=True):
         prob = study.predict(name, model)[rows]
-        curve = reliability_curve(study.y_true[rows], prob, sample_weight=weight, groups=group)
+        curve = reliability_curve(study.y_true[rows], prob, **design, rng=0)
         plot_reliability(curve, ax, style="classical")
         ax.set_title(literal(fill(title, _TITLE_WIDTH)))
     return panels

@@ -338,16 +338,16 @@ class Verdict(Result):
             first = f"{first} Check first that the right event is named, and that its column of predictions is."
         if self._by_hand:
             return f"{first} Recalibrate them, and find out on held-out observations what is left."
-        if self.in_time:
-            with_ = "--time and --lead" if about.path else "`time` and `lead`"
-            how = "`caltest repair` and `caltest apply`" if about.path else "`caltest.recalibration`"
+        if self.in_time and self.n_groups is not None:
             return (
-                f"{first} Recalibrate them by the earlier predictions alone ({how}), and test the later ones with "
-                f"{with_}: random folds would mix past and future."
+                f"{first} Recalibrate them by the earlier predictions alone, and test those that were made a lead or "
+                "more after the last of them: random folds would mix past and future."
             )
-        how = "`caltest.recalibration_study(y_true, y_prob)`"
+        how = f"`caltest.recalibration_study(y_true, y_prob{', time=time, lead=lead' * self.in_time})`"
         if about.path:
             how = about.command("repair", "-o repaired.csv")
+        if self.in_time:
+            return f"{first} {how} recalibrates later ones by those a lead or more before, and shows what is left."
         return f"{first} {how} recalibrates them and shows on held-out folds what is left."
 
     def _collect(self) -> str:

@@ -21,7 +21,6 @@ def test_the_page_is_that_of_the_lead(forecasts, tmp_path, run):
     ("options", "words"),
     [
         ((*LEAD, "--groups", "site"), "in groups or in time: leave out --groups, or --time and --lead"),
-        ((*LEAD, "--repair"), "--repair mixes past and future in random folds"),
         (("--time", "day of issue", "--lead", "400"), "--lead (400 steps of 1 day) must not be longer than"),
     ],
 )

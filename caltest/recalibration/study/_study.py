@@ -17,13 +17,23 @@ from caltest.comparison._options import StudyOptions
 from caltest.comparison._pair import PairDifferences, compare_pairs
 from caltest.hypothesis_tests._by_fold import refuse_divided_groups
 from caltest.hypothesis_tests._diagnostics import few_draws, warn_before
+from caltest.hypothesis_tests._residual_correlation import correlation_notes
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
+from caltest.predictions._sample import induce
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import named_models, validate_models, validate_names
 from caltest.predictions.inputs._parts import Folds, validate_folds
 from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import refuse_if, require, validate_count, validate_design, validate_rng
+from caltest.predictions.inputs._times import Timing
+from caltest.predictions.inputs._validation import (
+    refuse_crossed,
+    refuse_if,
+    require,
+    validate_count,
+    validate_design,
+    validate_rng,
+)
 from caltest.recalibration.maps._base import Recalibrator, fit_quietly, names_of_methods, validate_methods
 from caltest.recalibration.maps._beta_calibration import BetaCalibration
 from caltest.recalibration.maps._linear_scaling import DirichletCalibration, VectorScaling
@@ -68,6 +78,11 @@ def recalibration_study(
     Holm-adjusted in three families, each over all models: calibration before and after each method, changes by each
     method, and pairs of methods.
 
+    With ``time`` and ``lead`` random folds would fit maps to labels that are known only later. The time is divided into
+    K + 1 stretches with about as many observations each instead. Each of the K later ones is judged by maps that were
+    fitted to the predictions made a lead or more before its first one, all of whose labels were known then; the first
+    stretch judges nothing. Tests, intervals and differences allow for labels that depend on each other within a lead.
+
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
@@ -79,10 +94,11 @@ def recalibration_study(
         `PlattScaling`, `BetaCalibration`, `IsotonicCalibration`, `HistogramBinning`, `ScalingBinning` and
         `SplineCalibration`. `AutomaticCalibration` makes its choice within the calibration part of each fold.
     folds : int or array-like of shape (n_samples,)
-        Number of folds, which are drawn without looking at labels and keep groups together; or the fold of each
-        observation, integers or strings.
+        Number of folds, which are drawn without looking at labels and keep groups together, or with ``time`` of later
+        stretches, which may be 1; or the fold of each observation, integers or strings, without ``time``.
     held_out : array-like of bool of shape (n_samples,), optional
-        A single split instead of folds: methods are fitted where it is False and judged where it is True.
+        A single split instead of folds: methods are fitted where it is False and judged where it is True. With
+        ``time`` they are fitted to those of the former that are a lead or more before all of the latter.
     lens : lens, optional
         What tests, l2 errors and differences look at. By default the whole prediction, and for statistics that need two
         outcomes the confidence. Methods are fitted to the whole prediction in any case.
@@ -114,7 +130,8 @@ def recalibration_study(
     ValueError
         If there is no model or no method, all methods refuse the data, or a name is empty, occurs twice or is "before";
         if predictions are outside [0, 1] or do not sum to 1, or a label is unknown; if ``folds`` is less than 2 or more
-        than half of the observations or groups, a group lies in several folds, or ``held_out`` is constant; if
+        than half of the observations or groups, a group lies in several folds, or ``held_out`` is constant; if with
+        ``time`` folds are no number, or nothing is a lead before one of them, or ``groups`` are given too; if
         ``alpha`` is not strictly between 0 and 1, or ``n_resamples`` < 1; if a statistic needs two outcomes and the
         lens returns more.
 
@@ -159,9 +176,11 @@ def recalibration_study(
     outcome, probs = validate_models(y_true, named, classes)
     n_resamples = number_of_draws(n_resamples, USUAL_DRAWS, probs[0].size)
     methods = _named_methods(recalibrators)
-    design = validate_design(options["sample_weight"], options["groups"], len(outcome))
+    design = validate_design(
+        options["sample_weight"], options["groups"], len(outcome), options["time"], options["lead"]
+    )
     generator = validate_rng(options["rng"])
-    parts = validate_parts(folds, held_out, len(outcome), design["group"], generator)
+    parts = validate_parts(folds, held_out, design, len(outcome), generator)
     judge = Judge(
         questions=_questions(statistics, lens, probs[0].shape[1]),
         lens=Canonical() if lens is None else lens,
@@ -190,7 +209,7 @@ def recalibration_study(
         for name, prob in zip(named, probs, strict=True):
             found = []
             for (fold, held), stream in zip(parts, streams, strict=True):
-                fitted, weight = np.delete(np.arange(len(outcome)), held), design["weight"]
+                fitted, weight = _calibration_part(held, design["timing"], len(outcome)), design["weight"]
                 given = prob[fitted], outcome[fitted], None if weight is None else weight[fitted]
                 maps, said = _fit_all(methods, given, step)
                 for (code, method), texts in said.items():
@@ -232,7 +251,12 @@ def recalibration_study(
         lens_name=judge.lens_name,
         alpha=alpha,
         n_resamples=n_resamples,
-        notes=(*few, *of_groups, *_study_notes(rows, cautions, len(parts))),
+        notes=(
+            *few,
+            *_correlated(probs[0], outcome, design, options),
+            *of_groups,
+            *_study_notes(rows, cautions, len(parts)),
+        ),
         design=design,
     )
 
@@ -361,8 +385,43 @@ def _named_methods(recalibrators: Any) -> dict[str, Recalibrator]:
     return dict(zip(names, methods, strict=True))
 
 
+def _correlated(prob: Any, outcome: Any, design: Mapping[str, Any], options: Any) -> tuple[Note, ...]:
+    """Return a caution if there are dates without a lead, and residuals are correlated in their order."""
+    sample = induce(prob, outcome, lens=options["lens"], **design)
+    return correlation_notes(sample, options["time"], options["lead"])
+
+
+def _calibration_part(held: NDArray[np.int64], timing: Timing | None, n_samples: int) -> NDArray[np.int64]:
+    """Return the observations to which maps are fitted: all others, or in time those that are a lead or more before."""
+    if timing is None:
+        return np.delete(np.arange(n_samples), held)
+    before = np.flatnonzero(timing.step + timing.lead <= timing.step[held].min())
+    if not before.size:
+        refuse(
+            f"no prediction was made a lead ({timing.text}) or more before those that judge, so that no map can be "
+            "fitted to labels that were known: take fewer `folds`, or a later `held_out` part."
+        )
+    return before
+
+
+def _stretches(folds: Any, timing: Timing) -> Folds:
+    """Return the later stretches of time, of about as many observations each; the first one judges nothing."""
+    if not isinstance(folds, int | np.integer) or isinstance(folds, bool):
+        refuse(
+            "`folds` must be a number with `time`: each fold is a stretch of time, which is judged by maps that were "
+            "fitted to earlier ones. Otherwise pass `held_out`, True for the later observations."
+        )
+    number = validate_count(folds, "folds")
+    _, place, count = np.unique(timing.step, return_inverse=True, return_counts=True)
+    stretch = ((np.cumsum(count) - count) * (number + 1) // len(timing))[place]
+    members = tuple(np.flatnonzero(stretch == k) for k in range(1, number + 1))
+    few = [len(rows) for rows in members if len(rows) < 2]
+    refuse_if(few, f"`folds` must leave two observations or more in each stretch of time, got {few[:1]} with {number}.")
+    return Folds(tuple(map(str, range(number))), members)
+
+
 def validate_parts(
-    folds: Any, held_out: Any, n_samples: int, group: NDArray[np.int64] | None, rng: np.random.Generator
+    folds: Any, held_out: Any, design: Mapping[str, Any], n_samples: int, rng: np.random.Generator
 ) -> Folds:
     """Return the held-out parts of a study, of which the other observations are the calibration part.
 
@@ -370,9 +429,13 @@ def validate_parts(
     calibration part would determine how often each class occurs in the held-out part, which is then not the independent
     judge that tests assume.
     """
+    refuse_crossed(design)
+    group, timing = design["group"], design["timing"]
     if held_out is not None:
         judging = _validate_held_out(held_out, n_samples)
         parts, number = Folds(("held-out",), (np.flatnonzero(judging),)), (~judging).astype(np.int64)
+    elif timing is not None:
+        return _stretches(folds, timing)
     elif isinstance(folds, int | np.integer) and not isinstance(folds, bool):
         number = _drawn(validate_count(folds, "folds", minimum=2), n_samples, group, rng)
         names = range(int(folds))

@@ -65,7 +65,8 @@ class _EvidenceOfMaps(EventEvidence):
                 odds = math.exp(cells.intercept())
                 event[inside] *= odds / (1 + (odds - 1) * event[inside])
         prob = np.column_stack([1 - event, event])
-        return EventCells.of(induce(prob, sample.outcome, weight=sample.weight, group=sample.group))
+        design: dict[str, Any] = {"weight": sample.weight, "group": sample.group, "timing": sample.timing}
+        return EventCells.of(induce(prob, sample.outcome, **design))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -23,9 +23,13 @@ from caltest.results._naming import describe
 from caltest.results._note import PAGE
 from caltest.results._picture import Picture
 from caltest.results._verdict import Verdict
+from caltest.statistics._sums_in_time import cosines, fewest_windows, number_of_cosines
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_IN_TIME = " A fold is a stretch of time; what was predicted a lead or more before it is its calibration part."
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -57,7 +61,7 @@ class RecalibrationStudy(Judged, Result):
     n_resamples : int
         Number of draws of each test.
     design : dict
-        Weight and group of each observation, or None.
+        Weight, group and timing of each observation, or None.
     notes : tuple of Note
         Cautions.
     """
@@ -166,7 +170,7 @@ class RecalibrationStudy(Judged, Result):
         -------
         array of shape (n_samples, n_classes)
             Each observation is predicted by the map that was not fitted to it; NaN where an observation judges in no
-            fold, because it belongs to the calibration part of a single split.
+            fold, because it belongs to the calibration part of a single split, or to the first stretch of time.
 
         Raises
         ------
@@ -232,7 +236,7 @@ class RecalibrationStudy(Judged, Result):
     def _clear_change(self, row: RepairedModel) -> int:
         """Return the sign of the change of the log score; 0 if it may be chance."""
         after = self.predict(row.recalibrator, row.model)
-        weight, group = self.design["weight"], self.design["group"]
+        weight, group, timing = (self.design[name] for name in ("weight", "group", "timing"))
         held = np.isfinite(after[:, 0]) & (True if weight is None else weight > 0)
         label = self.y_true[held]
         with np.errstate(invalid="ignore"):  # twice impossible
@@ -246,9 +250,16 @@ class RecalibrationStudy(Judged, Result):
         if group is not None:
             sums = np.bincount(np.unique(group[held], return_inverse=True)[1], sums)
         total = len(change) if weight is None else weight[held].sum()
-        if (freedom := len(sums) - 1) < 1 or mean == 0:
+        freedom, squares = len(sums) - 1, float(sums @ sums)
+        if timing is not None:  # as many observations as cosines of the time (Diebold and Mariano 1995)
+            timing = timing[held].settled()
+            if timing.n_windows < fewest_windows():
+                return 0
+            freedom = number_of_cosines(timing)
+            squares = max(squares, sum(float(sums @ cosine) ** 2 for cosine in cosines(timing)) / freedom)
+        if freedom < 1 or mean == 0:
             return 0
-        error = np.sqrt(sums @ sums * len(sums) / freedom) / total
+        error = np.sqrt(squares * (1 if timing is not None else len(sums) / freedom)) / total
         pvalue = 0.0 if error == 0 else 2 * float(stdtr(freedom, -abs(mean) / error))
         return int(np.sign(mean)) if rejects(pvalue, self.alpha) else 0
 
@@ -350,7 +361,7 @@ class RecalibrationStudy(Judged, Result):
             tables,
             [
                 "Every method is fitted to the calibration part of each fold and judged by the held-out part; numbers "
-                "are means of the folds.",
+                f"are means of the folds.{_IN_TIME * (self.design['timing'] is not None)}",
                 f"P-values: {rule}, Holm-adjusted over all models and methods; no test pools observations of different "
                 f"folds. Tests of calibration in a fold: {describe(first.folds[0].tests[0].test_statistic)}, "
                 f"{first.folds[0].tests[0].origin}.",
