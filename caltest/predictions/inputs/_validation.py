@@ -68,7 +68,7 @@ def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
     if prob.dtype.kind in "iub":
         refuse(
             f"`y_prob` must hold probabilities as floats, got {prob.dtype} values; "
-            f"integers look like class labels or counts{_advice_on_scale(prob, of_integers=True)}."
+            f"integers look like class labels or counts; labels come first{_advice_on_scale(prob, of_integers=True)}."
         )
     refuse_if(
         prob.dtype.kind != "f", f"`y_prob` must hold real numbers, got {prob.dtype} values{_advice_on_texts(prob)}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,9 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions.cells._partitions import EqualWidth
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._options import InputOption
 from caltest.predictions.inputs._refusals import refuse, refuse_if
+from caltest.predictions.inputs._scale import validate_input
 from caltest.predictions.inputs._validation import validate_given_problem
 from caltest.results import TestResult
 from caltest.results._description import counted
@@ -49,11 +51,15 @@ class CalibrationMetric:
         What to look at; by default the event of two classes, and the confidence of more.
     classes : sequence, optional
         The label of each column of the predictions. Without it labels are class indices, or columns have their names.
+    input : {"probabilities", "logits"}
+        What predictions are, as in `caltest.calibration_test`. torchmetrics takes numbers outside [0, 1] for logits;
+        here they are refused unless this is given, and kept as probabilities in float64.
 
     Raises
     ------
     TypeError, ValueError
-        If ``statistic`` is no statistic, or combines tests and estimates no error; if ``lens`` is no lens.
+        If ``statistic`` is no statistic, or combines tests and estimates no error; if ``lens`` is no lens, or
+        ``input`` none of its words.
 
     See Also
     --------
@@ -82,11 +88,13 @@ class CalibrationMetric:
         *,
         lens: LensLike | None = None,
         classes: Sequence[Any] | None = None,
+        input: str = "probabilities",  # noqa: A002
     ) -> None:
         self.statistic = validate_estimate(ECE(EqualWidth(15)) if statistic is None else statistic)
         wrong = lens is not None and (not callable(lens) or isinstance(lens, type))
         refuse_if(wrong, f"`lens` must be a lens such as Confidence(), got {lens!r}.", right_type=False)
         self.lens = lens
+        self._input = validate_input(input, "input")
         self._given = None if classes is None else list(classes)
         self.reset()
 
@@ -117,7 +125,7 @@ class CalibrationMetric:
         y_true : array-like of shape (n_samples,)
             Labels: class indices from 0, booleans for two classes, or labels of ``classes``.
         y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-            Predicted probabilities; one dimension is the probability of the positive class.
+            Predicted probabilities, or logits if the metric was made for them; one dimension is the positive class.
 
         Returns
         -------
@@ -135,7 +143,7 @@ class CalibrationMetric:
         >>> CalibrationMetric().update([0, 1], [0.25, 0.5]).update([1], [0.9]).n_samples
         3
         """
-        prob, outcome, classes = _read(y_true, y_prob, self._classes)
+        prob, outcome, classes = _read(y_true, y_prob, self._classes, input=self._input)
         self._add([outcome.copy()], [_kept(prob)], prob.shape[1], classes)
         return self
 
@@ -261,7 +269,7 @@ def _in_words(n_classes: int | None, classes: list[Any] | None) -> str:
 
 @reads_arguments
 def _read(
-    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None
+    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None, **_: Unpack[InputOption]
 ) -> tuple[NDArray[Any], Integers, list[Any] | None]:
     """Return predictions, class indices and the label of each column."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)

@@ -134,6 +134,59 @@ def test_odd_sizes(n, n_classes):
         assert metric.compute() == usual(y, prob)
 
 
+def test_logits():
+    y, p = problem(n_classes=3)
+    logits = np.log(p) + 7
+    assert fed(y, logits, 10, input="logits").compute() == pytest.approx(usual(y, p), rel=1e-12)
+    event, prob = (y == 1).astype(int), p[:, 1]
+    found = fed(event, np.log(prob / (1 - prob)), 10, input="logits").compute()
+    assert found == pytest.approx(usual(event, prob), rel=1e-12)
+    huge = CalibrationMetric(input="logits").update([0, 1], np.array([[1000, -1000], [-np.inf, 5]], dtype=np.float32))
+    assert huge.compute() == 0
+    with pytest.raises(ValueError, match='input="logits"'):
+        CalibrationMetric().update(y, logits)
+    with pytest.raises(ValueError, match=r"`input` must be one of"):
+        CalibrationMetric(input="logit")
+    with pytest.raises(ValueError, match="labels come first"):
+        CalibrationMetric().update(p, y)  # as torchmetrics has it
+
+
+def test_tensors_in_bfloat16():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'caltest[torch]'")
+    y, p = problem()
+    logits = torch.tensor(np.log(p), requires_grad=True).to(torch.bfloat16)
+    metric = CalibrationMetric(input="logits").update(torch.tensor(y), logits)
+    assert metric.compute() == fed(y, logits.detach().double().numpy(), input="logits").compute()
+
+
+class TensorOnGPU:
+    """A tensor that NumPy can read only behind `detach` and `cpu`, as one on a GPU or with a gradient."""
+
+    def __init__(self, values, where="gpu"):
+        self.values, self.where, self.shape, self.dtype = values, where, values.shape, values.dtype
+
+    def __len__(self):
+        return len(self.values)
+
+    def detach(self):
+        return TensorOnGPU(self.values, "gpu, detached")
+
+    def cpu(self):
+        assert self.where == "gpu, detached"
+        return TensorOnGPU(self.values, "cpu")
+
+    def __array__(self, dtype=None, copy=None):
+        if self.where != "cpu":
+            msg = "can't convert cuda:0 device type tensor to numpy"
+            raise TypeError(msg)
+        return self.values
+
+
+def test_tensors_on_a_gpu():
+    y, p = problem()
+    assert CalibrationMetric().update(TensorOnGPU(y), TensorOnGPU(p)).compute() == usual(y, p)
+
+
 def test_half_precision():
     y, p = problem(dtype=np.float16)
     with pytest.warns(caltest.results.CalibrationWarning, match="Half precision"):
