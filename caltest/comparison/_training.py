@@ -289,6 +289,8 @@ def training_track(
         Weight of each observation, the same in all epochs: how much it counts.
     groups : array-like of shape (n_samples,), optional
         The group of each observation, the same in all epochs, if observations of a group may depend on each other.
+    input : {"probabilities", "logits"}
+        What the predictions of all epochs are, as in `caltest.calibration_test`.
     n_resamples : int, optional
         Number of draws in each test; 999 by default.
     progress : bool or callable

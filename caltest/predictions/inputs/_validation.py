@@ -141,7 +141,8 @@ def is_large(prob: NDArray[Any]) -> bool:
 def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] | None = None) -> Integers:
     """Return class indices ``(n_samples,)``; ``classes`` names the label of each column."""
     label = _plain_array(y_true, "y_true") if classes is not None else _typed_array(y_true, "y_true")
-    require(label.ndim == 1, "`y_true` must have shape (n_samples,)", label.shape)
+    advice = "; of one-hot labels pass y_true.argmax(axis=1)" if label.shape[1:] == (n_classes,) else ""
+    refuse_if(label.ndim != 1, f"`y_true` must have shape (n_samples,), got {label.shape}{advice}.")
     refuse_if(label.size == 0, "`y_true` must not be empty, got shape (0,).")
     if classes is not None:
         return _index_of(label, classes, n_classes)

@@ -422,7 +422,8 @@ REFUSED_LABELS = {
     "booleans for three classes": (HAPPENED, {}, "`y_true` may be boolean for two classes only, `y_prob` has 3."),
     "empty": ([], {}, "`y_true` must not be empty, got shape (0,)."),
     "other length": (LABEL[:-1], {}, "`y_true` and `y_prob` must have the same length, got 59 and 60."),
-    "one-hot": (np.eye(3)[LABEL], {}, "`y_true` must have shape (n_samples,), got (60, 3)."),
+    "one-hot": (np.eye(3)[LABEL], {}, "got (60, 3); of one-hot labels pass y_true.argmax(axis=1)."),
+    "other columns": (np.ones((60, 2)), {}, "`y_true` must have shape (n_samples,), got (60, 2)."),
     "0-d": (1, {}, "`y_true` must have shape (n_samples,), got ()."),
     "ragged": ([[0], [0, 1]], {}, "`y_true` must be convertible to an array of one shape: "),
     "masked": (
