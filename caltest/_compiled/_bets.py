@@ -27,6 +27,65 @@ COUNT, CASH, UNITS, PEAK, PEAK_UNITS, N_IMPOSSIBLE, ALARM, NOW = range(8)
 wealth and its units, outcomes of probability 0, the observation of the alarm (0 without), the wealth now."""
 
 
+@inner
+def _unit_of(units):
+    """Return a wealth of 1 in the unit of all others."""
+    return 1.0 if units == 0.0 else 1.0 / UNIT if units == 1.0 else 0.0
+
+
+@inner
+def _raise(x, powers):
+    """Raise a probability to the slopes of the second half of the fixed bets."""
+    root = math.sqrt(x)
+    for j in range(3):
+        powers[j], powers[5 + j] = root, x * x
+    powers[3], powers[4] = root * math.sqrt(root), x * root
+
+
+@inner
+def _stake_of(sums, z):
+    """Return theta_0 + theta_1 z of q = p + bet v: a step of likelihood estimation from what is remembered."""
+    first, mixed, second = sums[3] + PRIOR, sums[4], sums[5] + PRIOR
+    shift = second * sums[1] - mixed * sums[2]
+    slope = first * sums[2] - mixed * sums[1]
+    bet = np.divide(shift + slope * z, first * second - mixed * mixed)
+    return min(max(bet, -1.0), 1.0)
+
+
+@inner
+def _learn(sums, keep, p, c, residual):
+    """Add an outcome to sums of which a part is remembered."""
+    z, v = p - c, p * c
+    sums[1] = sums[1] * keep + residual
+    sums[2] = sums[2] * keep + residual * z
+    sums[3] = sums[3] * keep + v
+    sums[4] = sums[4] * keep + v * z
+    sums[5] = sums[5] * keep + v * z * z
+    sums[6] = sums[6] * keep + 1.0
+    sums[7] = sums[7] * keep + p
+
+
+@inner
+def _multiply(factor, fixed, adaptive):
+    """Change the unit of all wealth that is bet."""
+    for s in range(len(fixed)):
+        for j in range(fixed.shape[1]):
+            fixed[s, j] *= factor
+        for m in range(N_ADAPTIVE):
+            adaptive[s, m, 0] *= factor
+            for k in range(N_SUMS, adaptive.shape[2]):
+                adaptive[s, m, k] *= factor
+
+
+@inner
+def _note(tally, total, units):
+    """Keep the wealth, and the largest one, and return what counts for the alarm."""
+    if units > tally[PEAK_UNITS] or (units == tally[PEAK_UNITS] and total > tally[PEAK]):
+        tally[PEAK], tally[PEAK_UNITS] = total, units
+    tally[NOW] = total
+    return total if units == 0.0 and tally[N_IMPOSSIBLE] == 0.0 else math.inf
+
+
 @kernel
 def place_bets(event, rest, happened, shares, ratio, threshold, tally, fixed, adaptive, every, path):
     """Update the wealth of all bets by observations in their order, up to the alarm; return how many were used.
@@ -56,7 +115,7 @@ def place_bets(event, rest, happened, shares, ratio, threshold, tally, fixed, ad
         count += 1.0
         left = np.divide(0.5, math.sqrt(math.sqrt(1.0 + 0.01 * count)))
         started, cash = cash - left, left
-        unit = 1.0 if units == 0.0 else 1.0 / UNIT if units == 1.0 else 0.0
+        unit = _unit_of(units)
         total = cash * unit
         for s in range(n_streams):
             share = started * unit * shares[s, 0]
@@ -71,12 +130,9 @@ def place_bets(event, rest, happened, shares, ratio, threshold, tally, fixed, ad
             possible = x >= TINY
             wealth = fixed[s]
             if possible:
-                root_x, root_w, gain = math.sqrt(x), math.sqrt(w), np.divide(1.0, x)
-                for j in range(3):
-                    top[j], other[j] = root_x, root_w
-                    top[5 + j], other[5 + j] = x * x, w * w
-                top[3], other[3] = root_x * math.sqrt(root_x), root_w * math.sqrt(root_w)
-                top[4], other[4] = x * root_x, w * root_w
+                gain = np.divide(1.0, x)
+                _raise(x, top)
+                _raise(w, other)
                 for j in range(half):
                     new = odds[j] * x
                     wealth[j] = (wealth[j] + share) * np.divide(new * gain, new + w)
@@ -89,44 +145,26 @@ def place_bets(event, rest, happened, shares, ratio, threshold, tally, fixed, ad
                     wealth[j] += share
             for j in range(4):
                 total += (wealth[j] + wealth[j + 4]) + (wealth[j + 8] + wealth[j + 12])
-            # q = p + bet v with bet = theta_0 + theta_1 z: a step of likelihood estimation from what is remembered.
             share = started * unit * shares[s, 1]
-            z, v, residual = p - c, p * c, c if yes else -p
+            v, residual = p * c, c if yes else -p
             for m in range(N_ADAPTIVE):
                 sums = adaptive[s, m]
-                first, mixed, second = sums[3] + PRIOR, sums[4], sums[5] + PRIOR
-                shift = second * sums[1] - mixed * sums[2]
-                slope = first * sums[2] - mixed * sums[1]
-                bet = np.divide(shift + slope * z, first * second - mixed * mixed)
-                bet = min(max(bet, -1.0), 1.0)
+                bet = _stake_of(sums, p - c)
                 sums[0] = (sums[0] + share) * (1.0 + bet * residual if possible else 1.0)
-                keep = 1.0 if m == 0 else 1.0 - v * (1.0 / MEMORY)
-                sums[1] = sums[1] * keep + residual
-                sums[2] = sums[2] * keep + residual * z
-                sums[3] = sums[3] * keep + v
-                sums[4] = sums[4] * keep + v * z
-                sums[5] = sums[5] * keep + v * z * z
-                sums[6] = sums[6] * keep + 1.0
-                sums[7] = sums[7] * keep + p
+                _learn(sums, 1.0 if m == 0 else 1.0 - v * (1.0 / MEMORY), p, c, residual)
                 total += sums[0]
         if total > UNIT or (total < 1.0 and units > 0.0):
             factor = 1.0 / UNIT if total > UNIT else UNIT
             units += 1.0 if total > UNIT else -1.0
             total *= factor
-            for s in range(n_streams):
-                for j in range(N_FIXED):
-                    fixed[s, j] *= factor
-                for m in range(N_ADAPTIVE):
-                    adaptive[s, m, 0] *= factor
-        if units > tally[PEAK_UNITS] or (units == tally[PEAK_UNITS] and total > tally[PEAK]):
-            tally[PEAK], tally[PEAK_UNITS] = total, units
-        tally[NOW] = total
+            _multiply(factor, fixed, adaptive)
+        enough = _note(tally, total, units) >= threshold
         until -= 1
         if until == 0:
             path[0, place], path[1, place] = total, units if tally[N_IMPOSSIBLE] == 0.0 else math.inf
             until, place = every, place + 1
         used += 1
-        if silent and (total >= threshold or units > 0.0 or tally[N_IMPOSSIBLE] > 0.0):
+        if silent and enough:
             tally[ALARM] = count
             break
     tally[COUNT], tally[CASH], tally[UNITS] = count, cash, units
@@ -170,21 +208,23 @@ def place_pending(
     then at the times of ``event``, ``rest`` and ``happened``, which are as in `place_bets`. So many times are settled
     ``before`` the predictions of each new time are bet on, and so many ``after``.
 
-    What a pending bet can lose is not in the wealth any more, and ``paid (n_times, n_streams, N_SCALES * (N_FIXED +
-    N_ADAPTIVE))`` is what it returns when its time is settled. ``learned (n_times, n_streams, N_ADAPTIVE, N_LEARNED)``
-    is what is then added to the sums. ``fixed (n_streams, N_SCALES * N_FIXED)`` and ``adaptive (n_streams, N_ADAPTIVE,
-    N_SUMS + N_SCALES - 1)`` have the wealth of each scale, of adaptive bets of the first scale before their sums and of
-    the others after them. ``place (2,)`` is the number of times that are settled, and of new ones that were bet on; at
-    an alarm both say where to go on. A path has the wealth of before where a time ends later.
+    What a pending bet can lose is not in the wealth any more, and ``paid (n_places, n_streams, N_SCALES * (N_FIXED +
+    N_ADAPTIVE))`` is what it returns when its time is settled. ``learned (n_places, n_streams, N_ADAPTIVE, N_LEARNED)``
+    is what is then added to the sums. Time t has place t modulo the number of places, of which there must be one for
+    all times that are pending together. ``fixed (n_streams, N_SCALES * N_FIXED)`` and ``adaptive (n_streams,
+    N_ADAPTIVE, N_SUMS + N_SCALES - 1)`` have the wealth of each scale, of adaptive bets of the first scale before their
+    sums and of the others after them. ``place (3,)`` is the number of times that are settled, of new ones that were bet
+    on, and of points of the path that were written; at an alarm they say where to go on. A path has the wealth of
+    before where a time ends later.
     """
     n_streams, n_fixed = event.shape[1], N_SCALES * N_FIXED
     n_new, n_old = len(before), len(size) - len(before)
     half = ratio.shape[1] // 2  # not a constant: the compiler would unroll the loops instead of vectorising them
-    top, other = np.empty(2 * half), np.empty(2 * half)
-    loss, scale = np.empty(2 * half + N_ADAPTIVE), np.ones(N_SCALES)
-    won, risk, lost = np.empty(len(loss)), np.empty(len(loss)), np.empty((N_SCALES, len(loss)))
+    n_bets = 2 * half + N_ADAPTIVE
+    top, other, loss, scale = np.empty(2 * half), np.empty(2 * half), np.empty(n_bets), np.ones(N_SCALES)
+    won, risk, part, lost = np.empty(n_bets), np.empty(n_bets), np.empty(n_bets), np.empty((N_SCALES, n_bets))
     silent = tally[ALARM] == 0.0
-    settled, new = place[0], place[1]
+    settled, new, n_places = place[0], place[1], len(paid)
     waiting, number, row = 0.0, tally[COUNT], 0
     for t in range(settled, n_old + new):
         waiting += size[t]
@@ -200,19 +240,16 @@ def place_pending(
         while settled < until:
             units = tally[UNITS]
             earlier = _sum_of(tally, fixed, adaptive) if size[settled] > 1.0 else 0.0
+            here = settled % n_places
             for s in range(n_streams):
-                accounts, pay = fixed[s], paid[settled, s]
                 for k in range(n_fixed):
-                    accounts[k] += pay[k]
+                    fixed[s, k] += paid[here, s, k]
                 for m in range(N_ADAPTIVE):
-                    sums, found = adaptive[s, m], learned[settled, s, m]
-                    at = n_fixed + m * N_SCALES
-                    sums[0] += pay[at]
-                    for k in range(1, N_SCALES):
-                        sums[N_SUMS - 1 + k] += pay[at + k]
+                    for k in range(N_SCALES):
+                        adaptive[s, m, N_SUMS - 1 + k if k else 0] += paid[here, s, n_fixed + m * N_SCALES + k]
                     for k in range(1, N_SUMS):
-                        sums[k] = sums[k] * found[KEPT] + found[k]
-                tally[N_IMPOSSIBLE] += learned[settled, s, 0, LOW] + learned[settled, s, 0, HIGH]
+                        adaptive[s, m, k] = adaptive[s, m, k] * learned[here, s, m, KEPT] + learned[here, s, m, k]
+                tally[N_IMPOSSIBLE] += learned[here, s, 0, LOW] + learned[here, s, 0, HIGH]
             tally[COUNT] += size[settled]
             waiting -= size[settled]
             settled += 1
@@ -220,19 +257,13 @@ def place_pending(
             while total > UNIT or (0.0 < total < 1.0 and tally[UNITS] > 0.0):
                 factor = 1.0 / UNIT if total > UNIT else UNIT
                 tally[UNITS] += 1.0 if total > UNIT else -1.0
-                for s in range(n_streams):
-                    for k in range(n_fixed):
-                        fixed[s, k] *= factor
-                    for m in range(N_ADAPTIVE):
-                        adaptive[s, m, 0] *= factor
-                        for k in range(1, N_SCALES):
-                            adaptive[s, m, N_SUMS - 1 + k] *= factor
-                    for u in range(settled, n_old + t):
+                _multiply(factor, fixed, adaptive)
+                for u in range(settled, n_old + t):
+                    for s in range(n_streams):
                         for k in range(paid.shape[2]):
-                            paid[u, s, k] *= factor
+                            paid[u % n_places, s, k] *= factor
                 total = _sum_of(tally, fixed, adaptive)
-            if tally[UNITS] > tally[PEAK_UNITS] or (tally[UNITS] == tally[PEAK_UNITS] and total > tally[PEAK]):
-                tally[PEAK], tally[PEAK_UNITS] = total, tally[UNITS]
+            enough = _note(tally, total, tally[UNITS]) >= threshold
             while (written + 1) * every <= tally[COUNT]:
                 ended = (written + 1) * every == tally[COUNT]
                 path[0, written - first] = total if ended else earlier
@@ -240,25 +271,30 @@ def place_pending(
                 if tally[N_IMPOSSIBLE] > 0.0:
                     path[1, written - first] = math.inf
                 written += 1
-            tally[NOW] = total
-            if silent and (total >= threshold or tally[UNITS] > 0.0 or tally[N_IMPOSSIBLE] > 0.0):
+            if silent and enough:
                 tally[ALARM] = tally[COUNT]
                 place[0], place[1], place[2] = settled, t, written - first
                 return True
         if step % 2 == 0:
             continue
+        here, together = (n_old + t) % n_places, size[n_old + t] > 1.0
         waiting += size[n_old + t]
         number += size[n_old + t]
         scale[1], scale[2] = np.divide(1.0, math.sqrt(waiting)), np.divide(1.0, waiting)
-        unit = 1.0 if tally[UNITS] == 0.0 else 1.0 / UNIT if tally[UNITS] == 1.0 else 0.0
         left = np.divide(0.5, math.sqrt(math.sqrt(1.0 + 0.01 * number)))
-        started, tally[CASH] = (tally[CASH] - left) * unit * (1.0 / N_SCALES), left
+        started, tally[CASH] = (tally[CASH] - left) * _unit_of(tally[UNITS]) * (1.0 / N_SCALES), left
         begin, row = row, row + np.int64(size[n_old + t])
         for s in range(n_streams):
-            pay, learns = paid[n_old + t, s], learned[n_old + t, s]
-            learns[:, KEPT] = 1.0
+            learns, odds = learned[here, s], ratio[1]
+            for m in range(N_ADAPTIVE):
+                for k in range(N_LEARNED):
+                    learns[m, k] = 1.0 if k == KEPT else 0.0
             # Of a unit of wealth without scale: what is won back, what can be lost, and the latter one after the other.
-            won[:], risk[:], lost[:] = 0.0, 0.0, 0.0
+            for j in range(n_bets):
+                won[j] = risk[j] = 0.0
+            for k in range(N_SCALES if together else 0):
+                for j in range(n_bets):
+                    lost[k, j] = 0.0
             for i in range(begin, row):
                 p, c = event[i, s], rest[i, s]
                 if p <= c:
@@ -267,64 +303,61 @@ def place_pending(
                     p = 1.0 - c
                 yes = happened[i, s] != 0
                 if (p if yes else c) < TINY:
-                    learns[:, LOW if yes else HIGH] += 1.0
+                    for m in range(N_ADAPTIVE):
+                        learns[m, LOW if yes else HIGH] += 1.0
                 certain = p < TINY or c < TINY
-                # q / p and (1 - q) / (1 - p) are r p^s / p and (1 - p)^s / (1 - p) over r p^s + (1 - p)^s.
-                root_p, root_c = math.sqrt(p), math.sqrt(c)
-                for j in range(half):
-                    top[j], other[j] = p, c
-                for j in range(3):
-                    top[half + j], other[half + j] = root_p, root_c
-                    top[half + 5 + j], other[half + 5 + j] = p * p, c * c
-                top[half + 3], other[half + 3] = root_p * math.sqrt(root_p), root_c * math.sqrt(root_c)
-                top[half + 4], other[half + 4] = p * root_p, c * root_c
                 if certain:
-                    loss[:] = 0.0
+                    for j in range(n_bets):
+                        loss[j] = 0.0
                 else:
+                    # q / p and (1 - q) / (1 - p) are r p^s / p and (1 - p)^s / (1 - p) over r p^s + (1 - p)^s.
+                    for j in range(half):
+                        top[j], other[j] = p, c
+                    _raise(p, top[half:])
+                    _raise(c, other[half:])
                     up, down = np.divide(1.0, p), np.divide(1.0, c)
                     for j in range(2 * half):
-                        odds = ratio[1, j] * top[j]
-                        part = np.divide(1.0, odds + other[j])
-                        if_yes, if_no = odds * up * part, other[j] * down * part
+                        q = odds[j] * top[j]
+                        over = np.divide(1.0, q + other[j])
+                        if_yes, if_no = q * up * over, other[j] * down * over
                         worst = min(if_yes, if_no)
                         loss[j] = 1.0 - worst
                         won[j] += (if_yes if yes else if_no) - worst
-                z, v, residual = p - c, p * c, c if yes else -p
+                v, residual = p * c, c if yes else -p
                 for m in range(N_ADAPTIVE):
-                    sums, found = adaptive[s, m], learns[m]
-                    one, mixed, second = sums[3] + PRIOR, sums[4], sums[5] + PRIOR
-                    shift = second * sums[1] - mixed * sums[2]
-                    slope = one * sums[2] - mixed * sums[1]
-                    bet = np.divide(shift + slope * z, one * second - mixed * mixed)
-                    bet = 0.0 if certain else min(max(bet, -1.0), 1.0)
+                    bet = 0.0 if certain else _stake_of(adaptive[s, m], p - c)
                     loss[2 * half + m] = max(bet * p, -bet * c)
                     won[2 * half + m] += bet * residual + loss[2 * half + m]
-                    found[KEPT] *= 1.0 if m == 0 else 1.0 - v * (1.0 / MEMORY)
-                    found[1] += residual
-                    found[2] += residual * z
-                    found[3] += v
-                    found[4] += v * z
-                    found[5] += v * z * z
-                    found[6] += 1.0
-                    found[7] += p
-                for k in range(N_SCALES):
-                    for j in range(len(loss)):
-                        lost[k, j] += scale[k] * loss[j] * (1.0 - lost[k, j])
-                for j in range(len(loss)):
+                    learns[m, KEPT] *= 1.0 if m == 0 else 1.0 - v * (1.0 / MEMORY)
+                    _learn(learns[m], 1.0, p, c, residual)
+                for k in range(N_SCALES if together else 0):
+                    of_scale, less = scale[k], lost[k]
+                    for j in range(n_bets):
+                        less[j] += of_scale * loss[j] * (1.0 - less[j])
+                for j in range(n_bets):
                     risk[j] += loss[j]
             # All predictions of the time share what each account would have lost with one after the other.
             for k in range(N_SCALES):
-                for j in range(2 * half):
-                    wealth, most = fixed[s, k * N_FIXED + j] + started * shares[s, 0], scale[k] * risk[j]
-                    part = np.divide(lost[k, j], most) if most > 0.0 else 1.0
-                    pay[k * N_FIXED + j] = wealth * part * (scale[k] * won[j])
-                    fixed[s, k * N_FIXED + j] = wealth * (1.0 - lost[k, j])
+                of_scale, at, share = scale[k], k * N_FIXED, started * shares[s, 0]
+                if together:
+                    for j in range(n_bets):
+                        most = of_scale * risk[j]
+                        part[j] = np.divide(lost[k, j], most if most > 0.0 else 1.0) if most > 0.0 else 1.0
+                    for j in range(2 * half):
+                        wealth = fixed[s, at + j] + share
+                        paid[here, s, at + j] = wealth * part[j] * (of_scale * won[j])
+                        fixed[s, at + j] = wealth * (1.0 - lost[k, j])
+                else:  # the same with a part of 1, in a loop that is vectorised
+                    for j in range(2 * half):
+                        wealth = fixed[s, at + j] + share
+                        paid[here, s, at + j] = wealth * (of_scale * won[j])
+                        fixed[s, at + j] = wealth * (1.0 - of_scale * risk[j])
                 for m in range(N_ADAPTIVE):
                     at, j = N_SUMS - 1 + k if k else 0, 2 * half + m
-                    wealth, most = adaptive[s, m, at] + started * shares[s, 1], scale[k] * risk[j]
-                    part = np.divide(lost[k, j], most) if most > 0.0 else 1.0
-                    pay[n_fixed + m * N_SCALES + k] = wealth * part * (scale[k] * won[j])
-                    adaptive[s, m, at] = wealth * (1.0 - lost[k, j])
+                    wealth = adaptive[s, m, at] + started * shares[s, 1]
+                    back = wealth * part[j] if together else wealth
+                    paid[here, s, n_fixed + m * N_SCALES + k] = back * (of_scale * won[j])
+                    adaptive[s, m, at] = wealth * (1.0 - (lost[k, j] if together else of_scale * risk[j]))
     tally[NOW] = _sum_of(tally, fixed, adaptive)
     place[0], place[1], place[2] = settled, n_new, written - first
     return False
@@ -333,8 +366,7 @@ def place_pending(
 @inner
 def _sum_of(tally, fixed, adaptive):
     """Return all wealth that is not pending, in its unit."""
-    unit = 1.0 if tally[UNITS] == 0.0 else 1.0 / UNIT if tally[UNITS] == 1.0 else 0.0
-    total = tally[CASH] * unit
+    total = tally[CASH] * _unit_of(tally[UNITS])
     for s in range(len(fixed)):
         wealth = fixed[s]
         for k in range(0, N_SCALES * N_FIXED, 8):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -150,23 +151,32 @@ class Bets:
         return self.alarm is not None
 
     def _advance(self, event: Floats, rest: Floats, happened: NDArray[np.uint8]) -> int:
-        every = self.every
-        while (self.n_samples + len(event)) // every > MOST_POINTS:
-            every *= 2
-        kept = self.path[:, every // self.every - 1 :: every // self.every]
         before, silent = self.n_samples, self.tally[ALARM] == 0
-        new = np.empty((2, len(event) // every + 1))
+        every, new = self._path_to(before + len(event))
         shares = shares_of(self.n_outcomes)
         used: int = place_bets(
             event, rest, happened, shares, RATIO, self.threshold, self.tally, self.fixed, self.adaptive, every, new
         )
-        n_new = self.n_samples // every - before // every
-        self.path, self.every = np.append(kept, new[:, :n_new], axis=1), every
+        self._extend_path(every, new, before)
         if silent and self.tally[ALARM]:
-            last = used - 1
-            impossible = _impossible(event[last], rest[last], happened[last] != 0)
-            self.alarm = Alarm(self.n_samples, *self._cause(impossible))
+            x, w, yes = event[used - 1], rest[used - 1], happened[used - 1] != 0
+            low, high = np.where(x <= w, x, 1.0 - w) < TINY, np.where(x <= w, 1.0 - x, w) < TINY
+            self.alarm = Alarm(self.n_samples, *self._cause(low & yes, high & ~yes))
         return used
+
+    def _path_to(self, n_samples: int) -> tuple[int, Floats]:
+        """Return the distance of the points of a path to so many observations, and room for new ones."""
+        every = self.every
+        while n_samples // every > MOST_POINTS:
+            every *= 2
+        return every, np.empty((2, (n_samples - self.n_samples) // every + 1))
+
+    def _extend_path(self, every: int, new: Floats, before: int) -> None:
+        """Add the points that a kernel found after so many observations."""
+        n_new = self.n_samples // every - before // every
+        if n_new or every > self.every:
+            kept = self.path[:, every // self.every - 1 :: every // self.every]
+            self.path, self.every = np.append(kept, new[:, :n_new], axis=1), every
 
     def averages(self, stream: int, memory: int = 0) -> tuple[float, float, float]:
         """Return how many observations are remembered, the average prediction of an event, and its frequency."""
@@ -179,13 +189,15 @@ class Bets:
         """Wealth of the adaptive bets of each stream, ``(n_streams, 2)``."""
         return self.adaptive[:, :, 0]
 
-    def _cause(self, impossible: list[tuple[int, str]]) -> tuple[int, str, *tuple[float, ...]]:
+    def _cause(self, low: NDArray[Any], high: NDArray[Any]) -> tuple[int, str, *tuple[float, ...]]:
         """Return an alarm but for its observation: the stream with the largest wealth, and what is wrong with it.
 
-        ``impossible`` are the streams of events of probability 0 that happened, or of probability 1 that did not.
+        ``low`` and ``high (n_streams,)`` are whether events of probability 0 happened, or of probability 1 did not.
         """
-        if impossible:
-            return impossible[-1]  # of many classes the confidence comes last and goes first
+        impossible = np.flatnonzero((low != 0) | (high != 0))
+        if impossible.size:
+            stream = int(impossible[-1])  # of many classes the confidence comes last and goes first
+            return stream, TOO_LOW if low[stream] else TOO_HIGH
         wealth = self._adaptive_wealth
         stream = int(np.argmax(self.fixed.sum(axis=1) + wealth.sum(axis=1)))
         memory = int(np.argmax(wealth[stream]))
@@ -285,13 +297,7 @@ def _read_alarm(written: Any, n_streams: int) -> Alarm:
     return Alarm(observation, stream, written[2], n_recent, *shares)
 
 
-def _impossible(event: Floats, rest: Floats, happened: Booleans) -> list[tuple[int, str]]:
-    """Return the streams whose event had probability 0 and happened, or probability 1 and did not."""
-    chance = np.where(event <= rest, event, 1.0 - rest)
-    wrong = np.flatnonzero(np.where(happened, chance, np.where(event <= rest, 1.0 - event, rest)) < TINY)
-    return [(stream, TOO_LOW if happened[stream] else TOO_HIGH) for stream in wrong.tolist()]
-
-
+@cache
 def shares_of(n_outcomes: int) -> Floats:
     """Return the shares of a fixed and of an adaptive bet of each stream, ``(n_streams, 2)``; half for each kind."""
     weight = np.ones(1) if n_outcomes == 2 else np.append(np.full(n_outcomes, 0.5 / n_outcomes), 0.5)

@@ -23,9 +23,9 @@ from caltest._compiled._bets import (
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._refusals import refuse_if
 from caltest.streaming.monitors._arrivals import Complete
-from caltest.streaming.monitors._bets import MOST_POINTS, RATIO, TOO_HIGH, TOO_LOW, Alarm, Bets, events_of, shares_of
+from caltest.streaming.monitors._bets import RATIO, Alarm, Bets, events_of, shares_of
 
-_BLOCK = 2**11  # probabilities that are handed to the kernel at once
+_BLOCK = 2**14  # probabilities that are handed to the kernel at once
 _WEALTH = [0, *range(N_SUMS, N_SUMS + N_SCALES - 1)]  # of adaptive bets
 
 
@@ -69,10 +69,9 @@ class PendingBets(Bets):
         fixed = np.tile(bets.fixed / N_SCALES, N_SCALES)
         part = bets.adaptive[:, :, :1] / N_SCALES
         adaptive = np.concatenate([part, bets.adaptive[:, :, 1:], *[part] * (N_SCALES - 1)], axis=2)
-        found = cls(bets.n_outcomes, bets.threshold, bets.tally.copy(), fixed, adaptive, bets.path, bets.every)
-        found.alarm = bets.alarm
-        found._pend(np.empty(0))
-        return found
+        pending = (np.empty((0, *shape)) for shape in ((), *_shapes(len(fixed))))
+        known = bets.n_outcomes, bets.threshold, bets.tally.copy()
+        return cls(*known, fixed, adaptive, bets.path, bets.every, bets.alarm, *pending)
 
     @property
     def n_pending(self) -> int:
@@ -99,34 +98,22 @@ class PendingBets(Bets):
 
     def _advance_times(self, events: tuple[Any, Any, Any], size: Floats, before: Integers, after: Integers) -> int:
         """Bet on the predictions of some times, and return how many times were settled."""
-        old = self.n_samples
-        self._pend(size)
-        n_settled = int(max(before.max(), after.max()))
-        n_after = old + int(self.size[:n_settled].sum())
-        every = self.every
-        while n_after // every > MOST_POINTS:
-            every *= 2
-        new = np.empty((2, (n_after - old) // every + 1))
+        old, n_old, sizes = self.n_samples, len(self.size), np.concatenate([self.size, size])
+        n_settled = int(max(before[-1], after[-1]))
+        every, new = self._path_to(old + int(sizes[:n_settled].sum()))
+        n_places = int((np.arange(n_old + 1, len(sizes) + 1) - before).max(initial=n_old))
+        paid, learned = (np.empty((n_places, *shape)) for shape in _shapes(len(self.fixed)))
+        paid[:n_old], learned[:n_old] = self.paid, self.learned
         place = np.zeros(3, dtype=np.int64)
         shares, accounts = shares_of(self.n_outcomes), (self.tally, self.fixed, self.adaptive)
-        pending = self.size, before, after, self.paid, self.learned
+        pending = sizes, before, after, paid, learned
         while place_pending(*events, shares, RATIO, self.threshold, *accounts, *pending, place, every, new):
-            self.alarm = Alarm(self.n_samples, *self._cause(self._impossible(int(place[0]) - 1)))
-        kept = self.path[:, every // self.every - 1 :: every // self.every]
-        self.path, self.every = np.append(kept, new[:, : n_after // every - old // every], axis=1), every
-        self.size, self.paid, self.learned = self.size[n_settled:], self.paid[n_settled:], self.learned[n_settled:]
+            impossible = learned[(place[0] - 1) % n_places, :, 0, [LOW, HIGH]]
+            self.alarm = Alarm(self.n_samples, *self._cause(*impossible))
+        self._extend_path(every, new, old)
+        left = np.arange(n_settled, len(sizes)) % n_places
+        self.size, self.paid, self.learned = sizes[n_settled:], paid[left], learned[left]
         return n_settled
-
-    def _pend(self, size: Floats) -> None:
-        """Add times with so many predictions, which were not bet on yet."""
-        paid, learned = (np.zeros((len(size), *shape)) for shape in _shapes(len(self.fixed)))
-        if len(self.size):
-            paid, learned = np.concatenate([self.paid, paid]), np.concatenate([self.learned, learned])
-        self.size, self.paid, self.learned = np.append(self.size, size), paid, learned
-
-    def _impossible(self, time: int) -> list[tuple[int, str]]:
-        number = self.learned[time, :, 0, [LOW, HIGH]]
-        return [(s, TOO_LOW if number[0, s] else TOO_HIGH) for s in np.flatnonzero(number.sum(axis=0)).tolist()]
 
     @property
     def _adaptive_wealth(self) -> Floats:
