@@ -38,7 +38,7 @@ class Lead(NamedTuple):
         if lead is None:
             return None
         if isinstance(lead, int | np.integer) and not isinstance(lead, bool | np.timedelta64):
-            require(lead >= 1, "`lead` must be a whole number >= 1 or a duration such as '7D'", lead)
+            require(1 <= lead <= _MOST, "`lead` must be a whole number from 1 to 2^62 or a duration such as '7D'", lead)
             return cls(int(lead), is_duration=False)
         return cls(read_duration(lead), is_duration=True, passed=lead)
 
@@ -135,6 +135,8 @@ class Arrivals:
         The last time at which an outcome was reported.
     batches : frozenset of int
         Digests of the names of batches, and in ``batch`` that of the last one.
+    zoned : bool or None
+        Whether dates have a time zone; None before the first.
     """
 
     lead: Lead | None
@@ -148,6 +150,7 @@ class Arrivals:
     now: Any = None
     batches: frozenset[int] = frozenset()
     batch: int | None = None
+    zoned: bool | None = None
 
     @classmethod
     def begin(cls, lead: Lead | None, time: Any, batch: Any, known_at: Any) -> Self | None:
@@ -181,6 +184,7 @@ class Arrivals:
             "now": _plain(self.now),
             "batches": sorted(self.batches),
             "batch": self.batch,
+            "zoned": self.zoned,
         }
 
     @classmethod
@@ -205,6 +209,7 @@ class Arrivals:
             state["now"],
             frozenset(validate_count(batch, "batches", minimum=0) for batch in state["batches"]),
             state["batch"],
+            state.get("zoned"),  # older files do not have it
         )
         found._refuse_impossible()
         return found
@@ -229,6 +234,7 @@ class Arrivals:
             "opened": opened is None or (self.kind != OBSERVATIONS and (opened.time == last).all()),
             "held": self.held is None or (self.kind in (NUMBERS, DATES) and not self.counts and self.now is not None),
             "now": self.now is None or (is_number(self.now) and abs(self.now) <= _MOST),
+            "zoned": self.zoned is None or (isinstance(self.zoned, bool) and self.kind == DATES),
             "batch": (self.batch is None) == (not self.batches) and (self.batch is None or self.batch in self.batches),
         }
         wrong = next((name for name, fit in fits.items() if not fit), None)
@@ -265,19 +271,19 @@ class Arrivals:
         found._refuse_backwards(rows.time, places, held=known_at is not None)
         if found.opened is not None:
             rows = _joined(found.opened, rows)
-        starts = np.flatnonzero(np.append(True, rows.time[1:] != rows.time[:-1]))
+        starts = np.concatenate([[0], np.flatnonzero(rows.time[1:] != rows.time[:-1]) + 1])
         n_open = 0 if self.kind == OBSERVATIONS else 1
         last, end = rows.time[-1], starts[-1] if n_open else len(rows.time)
-        found = replace(found, last=last, opened=rows.take(slice(end, None)) if n_open else None)
+        new = {"last": last, "opened": rows.take(slice(end, None)) if n_open else None}
         if len(starts) == n_open:
-            return found, None
-        return found._completed(rows.take(slice(end)), starts[: len(starts) - n_open], [last] * n_open)
+            return replace(found, **new), None
+        return found._completed(rows.take(slice(end)), starts[: len(starts) - n_open], [last] * n_open, new)
 
     def closed(self) -> tuple[Arrivals, Complete | None]:
         """Return the arrivals if nothing is added to the last time, and its observations."""
         if self.opened is None:
             return self, None
-        return replace(self, opened=None)._completed(self.opened, np.zeros(1, dtype=np.int64), [])
+        return self._completed(self.opened, np.zeros(1, dtype=np.int64), [], {"opened": None})
 
     def _read(
         self, prob: NDArray[Any], outcome: Integers, time: Any, batch: Any, known_at: Any
@@ -291,14 +297,15 @@ class Arrivals:
             found, number = self._read_batches(batch, n)
             return found, Rows(number, prob, outcome), rows
         moments = read_moments(time, n)
-        self._refuse_other_kind(moments.is_date, "time")
+        self._refuse_other_kind(moments, "time")
+        found = replace(self, zoned=moments.clock is not None) if moments.is_date and self.zoned is None else self
         if self.kind == NUMBERS and not self.counts and self.last is not None:
             refuse_dates_as_numbers(np.concatenate([self.pending, [self.last], moments.value]))
         new = Rows(moments.value, prob, outcome)
         if known_at is None:
             require(self.held is None, "`known_at` must be given again, as some outcomes are held back", known_at)
-            return self, new, rows
-        return self._hold_back(new, known_at)
+            return found, new, rows
+        return found._hold_back(new, known_at)
 
     def _read_batches(self, batch: Any, n: int) -> tuple[Arrivals, Integers]:
         """Return the number of the batch of each observation."""
@@ -327,7 +334,7 @@ class Arrivals:
         n = len(new.outcome)
         single = isinstance(known_at, str) or not hasattr(known_at, "__len__")
         now = _read_known_at([known_at] if single else known_at, 1 if single else n)
-        self._refuse_other_kind(now.is_date, "known_at")
+        self._refuse_other_kind(now, "known_at")
         if self.lead is None or self.counts:
             refuse(
                 "`known_at` needs a `lead` in the unit of `time`, such as lead='7D' for dates: after what time are all "
@@ -351,13 +358,17 @@ class Arrivals:
         held = rows.take(wait) if wait.size else None
         return replace(self, held=held, now=clock[-1]), rows.take(order), order - n_held
 
-    def _refuse_other_kind(self, is_date: bool, name: str) -> None:
-        if is_date != (self.kind == DATES):
-            got = DATES if is_date else NUMBERS
+    def _refuse_other_kind(self, moments: Moments, name: str) -> None:
+        if moments.is_date != (self.kind == DATES):
+            got = DATES if moments.is_date else NUMBERS
             refuse(f"`{name}` must hold {self.kind}, as the times before, got {got}.", TypeError)
+        zoned = moments.clock is not None
+        if self.zoned not in {None, zoned}:
+            words = ("no time zone", "a time zone")
+            refuse(f"`{name}` must have {words[not zoned]}, as the times before, got dates with {words[zoned]}.")
 
     def _refuse_backwards(self, time: NDArray[Any], places: Integers, *, held: bool) -> None:
-        before = np.append(time[:1] if self.last is None else self.last, time[:-1])
+        before = np.concatenate([time[:1] if self.last is None else [self.last], time[:-1]])
         wrong = np.flatnonzero(time < before)
         if wrong.size:
             i = wrong[0]
@@ -371,7 +382,9 @@ class Arrivals:
                 f"{self._shown(before[i])}: {advice}."
             )
 
-    def _completed(self, rows: Rows, starts: Integers, following: list[Any]) -> tuple[Arrivals, Complete]:
+    def _completed(
+        self, rows: Rows, starts: Integers, following: list[Any], new: dict[str, Any]
+    ) -> tuple[Arrivals, Complete]:
         """Return the arrivals after some times are complete, and these; perhaps it is known which time follows."""
         n, time = len(starts), rows.time[starts]
         moment = np.arange(self.n_times, self.n_times + n) if self.counts else time
@@ -386,8 +399,9 @@ class Arrivals:
             after, first = np.maximum(before, np.searchsorted(every, moment + ahead - lead, side="right")), 0
         if not self.counts:
             self._refuse_too_fine(every, after[first:], np.append(time[first + 1 :], following), lead)
-        found = replace(self, n_times=self.n_times + n, pending=every[after[-1] :], unit=unit)
-        return found, Complete(rows.prob, rows.outcome, np.diff(starts, append=len(rows.time)), before, after)
+        found = replace(self, n_times=self.n_times + n, pending=every[after[-1] :], unit=unit, **new)
+        size = np.concatenate([starts[1:], [len(rows.time)]]) - starts
+        return found, Complete(rows.prob, rows.outcome, size, before, after)
 
     def _ahead(self, time: NDArray[Any]) -> tuple[Any, int]:
         """Return how much later than each time the next one is at least, and the unit of all times so far.

@@ -308,12 +308,8 @@ def events_of(prob: Floats, outcome: NDArray[Any]) -> tuple[Floats, Floats, NDAr
     """Return the probabilities of the events and of the rest, and what happened, each ``(n_samples, n_streams)``."""
     n_outcomes = prob.shape[1]
     if n_outcomes == 2:
-        happened = (outcome == 1).astype(np.uint8)[:, None]
-        return (
-            np.require(prob[:, 1:], requirements=["C", "W"]),
-            np.require(prob[:, :1], requirements=["C", "W"]),
-            happened,
-        )
+        event, rest = np.array([prob[:, 1:], prob[:, :1]])  # rows without gaps that may be written to, for the kernel
+        return event, rest, (outcome == 1).astype(np.uint8)[:, None]
     chosen = prob.argmax(axis=1)
     event = np.column_stack([prob, prob[np.arange(len(prob)), chosen]])
     happened = np.empty(event.shape, dtype=np.uint8)

@@ -10,6 +10,7 @@ import pytest
 
 from caltest import CalibrationMonitor
 from caltest.streaming.monitors import _saved_monitor
+from tests.reference.bets import pending_wealth
 
 
 def stream(n, seed=0, n_classes=2):
@@ -202,7 +203,7 @@ def test_a_refused_update_changes_nothing(name):
 
 
 def test_leads_and_first_updates_that_are_refused():
-    for lead in (0, -1, "0D", "-1D", "soon", "7"):
+    for lead in (0, -1, 2**62 + 1, "0D", "-1D", "soon", "7"):
         with pytest.raises(ValueError, match="`lead`"):
             CalibrationMonitor(lead=lead)
     for lead in (1.5, True):
@@ -250,6 +251,61 @@ def test_held_labels_need_known_at_again():
         monitor.update([1], [0.2], time=[3])
 
 
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_dates_with_and_without_a_time_zone_are_not_compared(zone, tmp_path):
+    """Nor in a later update, nor by the times of reports, nor after loading; other zones are the same moments."""
+    days, others = DAYS[:9].tz_localize(zone), DAYS[:9].tz_localize(None if zone else "UTC")
+    monitor = CalibrationMonitor(lead="2D").update([0, 1], [0.2, 0.3], time=days[:2])
+    monitor.save(tmp_path / "a.json")
+    words = f"`(time|known_at)` must have {'a' if zone else 'no'} time zone, as the times before"
+    for one in (monitor, CalibrationMonitor.load(tmp_path / "a.json")):
+        before = everything(one)
+        for options in ({"time": others[2:4]}, {"time": days[2:4], "known_at": others[8]}):
+            with pytest.raises(ValueError, match=words):
+                one.update([0, 1], [0.2, 0.3], **options)
+        assert everything(one) == before
+    with pytest.raises(ValueError, match=words):
+        CalibrationMonitor(lead="2D").update([0, 1], [0.2, 0.3], time=days[:2], known_at=others[8])
+    older = json.loads((tmp_path / "a.json").read_text())
+    del older["times"]["arrivals"]["zoned"]
+    (tmp_path / "a.json").write_text(json.dumps(older))
+    forged(tmp_path / "a.json", lambda *_: None)
+    again = CalibrationMonitor.load(tmp_path / "a.json").update([0, 1], [0.2, 0.3], time=days[2:4])
+    assert everything(again) == everything(monitor.update([0, 1], [0.2, 0.3], time=days[2:4]))
+    if zone:
+        monitor.update([0], [0.2], time=days[5:6].tz_convert("Asia/Tokyo"))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_what_counts_when_is_that_of_the_twin(seed, tmp_path):
+    """Ties, gaps, numbers below 0 and not whole ones, in parts that are saved, with reports in any order."""
+    rng = np.random.default_rng(seed)
+    n, lead = int(rng.integers(3, 20)), int(rng.integers(1, 9))
+    prob = rng.choice([0.03, 0.3, 0.5, 0.9], n)
+    y_true = (rng.random(n) < prob).astype(int)
+    times = rng.integers(-10, 20, n), rng.integers(-40, 60, n) / 4 + 0.125, rng.integers(6, size=n), 2 * np.arange(n)
+    time = np.sort(times[seed % 4])
+    whole = CalibrationMonitor(1e-9, lead=lead).update(y_true, prob, time=time)
+    expected = pending_wealth(y_true.tolist(), prob.tolist(), time.tolist(), lead, unit=int(seed % 4 != 1))
+    path = dict(whole.result().path.tolist())
+    np.testing.assert_allclose([path[k] for k, _ in expected], np.log([w for _, w in expected]), atol=1e-10)
+    assert whole.n_samples == (expected[-1][0] if expected else 0)
+    known = time + rng.integers(lead + 1, size=n)
+    order = np.argsort(known, kind="stable")
+    reported = CalibrationMonitor(1e-9, lead=lead).update(
+        y_true[order], prob[order], time=time[order], known_at=known[order]
+    )
+    for rows, wanted in ((np.arange(n), whole), (order, reported)):
+        monitor = CalibrationMonitor(1e-9, lead=lead)
+        for part in np.array_split(rows, 4):
+            if part.size:
+                options = {"known_at": known[part]} if wanted is reported else {}
+                monitor.update(y_true[part], prob[part], time=time[part], **options)
+                monitor.save(tmp_path / "a.json")
+                monitor = CalibrationMonitor.load(tmp_path / "a.json")
+        assert everything(monitor) == everything(wanted)
+
+
 def test_hours_after_whole_days_are_refused_if_outcomes_count_already():
     """A lead of a day after daily times: the last outcome counts, since the next prediction is a day later."""
     days = DAYS[:4]
@@ -277,6 +333,7 @@ IMPOSSIBLE = {
     "a lead of days of numbers": (lambda t, _: t.update(lead=[7, True]), "`kind` holds"),
     "more times than there are": (lambda t, _: t["arrivals"].update(n_times=2**70), "`n_times` holds"),
     "a time out of reach": (lambda t, _: t["arrivals"].update(now=2**63), "`now` holds"),
+    "a time zone of numbers": (lambda t, _: t["arrivals"].update(zoned=True), "`zoned` holds"),
     "a unit of a year": (lambda t, _: t["arrivals"].update(unit=10**14), "`unit` holds"),
     "fewer pending times": (lambda t, _: t["arrivals"]["pending"].pop(), "`pending` must have the 3 times"),
     "pending times backwards": (lambda t, _: t["arrivals"].update(pending=[3, 2, 1]), "`pending` holds"),
