@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
+from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -120,6 +121,19 @@ def reads_arguments(function: Callable[Parameters, Returned]) -> Callable[Parame
 def reads_label_arguments(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
     """Decorate a public function as `reads_arguments`, which reads the columns of several labels itself."""
     return _reading(function, _read_beside_labels)
+
+
+def answers_other_names(method: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
+    """Decorate a method that reads its arguments itself: names of other packages are answered as by functions."""
+    parameters = set(inspect.signature(method).parameters)
+    function = method.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+
+    @wraps(method)
+    def answer(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
+        refuse_other_names(function, kwargs, parameters)
+        return method(*args, **kwargs)
+
+    return answer
 
 
 def _reading(

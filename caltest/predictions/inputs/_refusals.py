@@ -22,6 +22,10 @@ _ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
     **dict.fromkeys(("from_logits", "logits"), (("input", 'input="logits" for predictions that are logits'),)),
     "strategy": (("partition", f"partition={_STRATEGY}"), ("statistic", f"statistic=ECE(...) with {_STRATEGY}")),
     "norm": (("statistic", f"statistic={_NORM}"), ("statistics", f"statistics=[...] with {_NORM}")),
+    "num_classes": (
+        ("y_prob", "y_prob with a column for each class"),
+        ("classes", "classes, the labels of the columns"),
+    ),
     "metric": (("statistic", "statistic={value!r}"), ("statistics", "statistics={value!r}")),
     "random_state": (("rng", "rng={value!r}"),),
     "seed": (("rng", "rng={value!r}"),),

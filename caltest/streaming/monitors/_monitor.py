@@ -16,7 +16,7 @@ from caltest.predictions import Canonical, ClassWise
 from caltest.predictions._arrays import Integers
 from caltest.predictions._lens import LensLike, lens_name, probabilities_of, subject_of
 from caltest.predictions._user_functions import apply_lens
-from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._arguments import answers_other_names, reads_arguments
 from caltest.predictions.inputs._options import InputOption
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._times import OfferedTime
@@ -154,6 +154,7 @@ class CalibrationMonitor:
     def _repr_html_(self) -> str:
         return self.result()._repr_html_()
 
+    @answers_other_names
     def update(
         self,
         y_true: ArrayLike,

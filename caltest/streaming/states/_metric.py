@@ -14,7 +14,7 @@ from caltest.predictions._arrays import Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions.cells._partitions import EqualWidth
-from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._arguments import answers_other_names, reads_arguments
 from caltest.predictions.inputs._options import InputOption
 from caltest.predictions.inputs._refusals import refuse, refuse_if
 from caltest.predictions.inputs._scale import validate_input
@@ -82,6 +82,7 @@ class CalibrationMetric:
     (True, 0.0001)
     """
 
+    @answers_other_names
     def __init__(
         self,
         statistic: Statistic | str | None = None,
@@ -117,6 +118,7 @@ class CalibrationMetric:
         self._probs: list[NDArray[Any]] = []
         return self
 
+    @answers_other_names
     def update(self, y_true: ArrayLike, y_prob: ArrayLike) -> Self:
         """Add a batch, of which copies are kept; nothing is added if it is refused.
 

@@ -233,3 +233,22 @@ def test_what_is_refused_changes_nothing():
     with pytest.raises(ValueError, match="same classes"):
         metric.merge_state(fed(y, p), CalibrationMetric().update([0, 1], [0.25, 0.5]))
     assert metric.compute() == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: CalibrationMetric(n_bins=10),
+            r"CalibrationMetric\(\) has no `n_bins`; use statistic=ECE\(Eq",
+        ),
+        (lambda: CalibrationMetric(norm="max"), r"no `norm`; use statistic=.* MCE\(EqualWidth\(15\)\) for 'max'"),
+        (lambda: CalibrationMetric(num_classes=3), "no `num_classes`; use classes, the labels"),
+        (lambda: CalibrationMetric().update(preds=[0.5], target=[1]), r"update\(\) has no `preds`; use y_prob"),
+        (lambda: CalibrationMetric().update([1], y_pred=[0.5]), "no `y_pred`; use y_prob"),
+        (lambda: caltest.CalibrationMonitor().update(target=[1], y_prob=[0.5]), "no `target`; use y_true"),
+    ],
+)
+def test_names_of_torchmetrics_are_answered(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
