@@ -11,6 +11,7 @@ from caltest.comparison._difference import DifferenceResult, combine_differences
 from caltest.comparison._options import DesignedPairOptions, PairOptions
 from caltest.comparison._pair import compare_pairs, time_of_pairs
 from caltest.hypothesis_tests._by_fold import each_fold, labels_of
+from caltest.hypothesis_tests._residual_correlation import noting_correlation
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample, induce, make_sample
@@ -160,7 +161,8 @@ def paired_test(
     """
     outcome, probs = validate_models(y_true, {"prob_a": prob_a, "prob_b": prob_b}, options["classes"])
     sample_weight, groups = options.pop("sample_weight"), options.pop("groups")
-    timing = time_of_pairs(options.pop("time"), options.pop("lead"), options["variance"], len(outcome))
+    given = {name: options.pop(name) for name in ("time", "lead")}  # type: ignore[misc]
+    timing = time_of_pairs(given["time"], given["lead"], options["variance"], len(outcome))
     if folds is not None:
         parts = validate_folds(folds, len(outcome))
         arguments = labels_of(outcome, options["classes"]), *probs
@@ -170,7 +172,9 @@ def paired_test(
     design = validate_design(sample_weight, groups, len(outcome), timing)
     refuse_crossed(design)
     samples = [induce(prob, outcome, lens=options["lens"], **design) for prob in probs]
-    return _compare(probs, samples, paired=True, **options)
+    found = _compare(probs, samples, paired=True, **options)
+    noted = (noting_correlation(found, sample, given) for sample in samples)
+    return next((each for each in noted if each is not found), found)  # one model is enough for a caution
 
 
 @reads_arguments

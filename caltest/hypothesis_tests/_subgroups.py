@@ -13,6 +13,7 @@ from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region
 from caltest.hypothesis_tests._diagnostics import ask_together, stopping_of_tests
 from caltest.hypothesis_tests._parts_table import PartsTable
+from caltest.hypothesis_tests._residual_correlation import noting_correlation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
@@ -185,12 +186,13 @@ def subgroup_tests(
     questions, looks = [Question(chosen, view) for view in views], [look] * len(names)
     how: dict[str, Any] = {"stopping": stopping, "notes": _label_notes(members, outcome), "correction": correction}
     tests = ask_together(questions, base, Consistency(), looks, options=options, **how)
-    return SubgroupTests(
+    found = SubgroupTests(
         **tests,
         correction=correction,
         subgroups=tuple(names),
         _n_samples=int(np.count_nonzero(np.any(members, axis=0)[whole.sample.row])),
     )
+    return noting_correlation(found, base, options)
 
 
 def _inside(

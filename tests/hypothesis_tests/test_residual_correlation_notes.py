@@ -51,6 +51,12 @@ def test_it_stands_once_in_the_answer_of_each_function():
     ):
         found = function(frame["rain"], frame["risk"], n_resamples=199, rng=0, **options)
         assert codes(found.verdict.cautions).count("C209") == str(found).count("[C209]") == 1, function
+    halves = np.arange(200) % 2
+    parts = caltest.subgroup_tests(frame["rain"], frame["risk"], subgroup=halves, n_resamples=199, rng=0)
+    other = frame["risk"] ** 1.1
+    pair = caltest.paired_test(frame["rain"], frame["risk"], other)
+    assert codes(parts.verdict.cautions).count("C209") == codes(pair.verdict.cautions).count("C209") == 1
+    assert "C209" not in codes(caltest.paired_test(frame["rain"], frame["risk"], other, lead=7).verdict.cautions)
     shared = {"n_resamples": 39, "rng": 0}
     assert "C209" not in codes(caltest.calibration_test(frame["rain"], frame["risk"], lead="7D", **shared).notes)
     assert "C209" not in codes(caltest.calibration_test(stream.y_true, stream.y_prob, **shared).notes)

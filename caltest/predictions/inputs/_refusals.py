@@ -43,11 +43,12 @@ _ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 """For each name the arguments that may answer it, the first one that a function has first, and how it is written."""
 
+_TIMED = "calibration_test, calibration_table, calibration_report, subgroup_tests, reliability_curve and compare_models"
 _DESIGN = {
     "sample_weight": "calibration_test, calibration_error and reliability_curve",
     "groups": "calibration_test, reliability_curve and rejection_curve",
-    "time": "calibration_test, calibration_table, calibration_report and subgroup_tests",
-    "lead": "calibration_test, calibration_table, calibration_report and subgroup_tests",
+    "time": _TIMED,
+    "lead": _TIMED,
 }
 _OF_FUNCTION = {
     ("plan_sample_size", "groups"): "predictions do not tell how alike the labels of a group are. Without it all "
