@@ -35,6 +35,9 @@ class Folded:
         yield from (str(note) for note in self.notes)
 
 
+_OF_SCORES = {"classes", "input", "sample_weight"}
+
+
 def details_of(table: CalibrationTable, report: CalibrationReport, verdict: Verdict, model: Model) -> Iterator[Folded]:
     """Yield the folded parts about one model; the decision stands above them and is not repeated.
 
@@ -50,11 +53,11 @@ def details_of(table: CalibrationTable, report: CalibrationReport, verdict: Verd
     pictures = [deviations({"": model.curve})] if alone else []
     yield Folded("Deviations from the diagonal", [model.curve.conclusion], pictures=pictures)
     if table[0].n_outcomes == 3 and not model.lead:  # whose tests take labels as independent
-        own = {key: model.design[key] for key in ("classes", "sample_weight", "groups")}
+        own = {key: value for key, value in model.design.items() if key in {*_OF_SCORES, "groups"}}
         found = simplex_diagram(model.y_true, model.y_prob, alpha=table.alpha, rng=0, **own)
         yield of_result("Which classes are confused", found, [triangle(found)], conclusion=True)
     # Dependence of labels does not change the decomposition of the Brier score, which is estimated without an interval.
-    independent = {key: model.design[key] for key in ("classes", "sample_weight")}
+    independent = {key: value for key, value in model.design.items() if key in _OF_SCORES}
     scores = score_decomposition(model.y_true, model.y_prob, **independent)
     yield of_result("What recalibration would gain", scores, conclusion=True)
 

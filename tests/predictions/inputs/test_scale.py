@@ -132,6 +132,19 @@ def test_states_monitors_trees_and_pictures_take_it():
     np.testing.assert_array_equal(fitted[0].predict(PROB), fitted[1].predict(LOGITS, input="logits"))
 
 
+@pytest.mark.slow
+def test_pages_of_logits(tmp_path):
+    """Of three classes, where a page has all its parts, and of several models; prints of what was passed differ."""
+    prob = probabilities_of_logits(LOGITS)
+    for number, models in enumerate((lambda p: p, lambda p: {"a": p, "b": p[:, [1, 2, 0]]})):
+        texts = []
+        for name, p, o in (("prob", prob, {}), ("logits", LOGITS, OF_LOGITS)):
+            path = tmp_path / f"{name}{number}.html"
+            caltest.page.write_page(LABEL, models(p), path, n_resamples=199, rng=0, **o)
+            texts.append(re.sub(r"fingerprint \w{16}", "", path.read_text("utf-8")))
+        assert texts[0] == texts[1]
+
+
 @settings(max_examples=60, deadline=None)
 @given(arrays(float, st.tuples(st.integers(1, 8), st.integers(2, 6)), elements=st.floats(-1000, 1000)))
 def test_the_softmax_is_that_of_loops(logits):
