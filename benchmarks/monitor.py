@@ -1,21 +1,28 @@
 """False alarms of the monitor, how soon it finds a change, also with leads, and a test that is repeated every day.
 
 ``python -m benchmarks.monitor`` writes docs/data/monitor.csv and the tables of docs/monitoring.md; ``--page`` measures
-nothing. It takes some ten minutes.
+nothing, ``--missing`` what the data does not have. All of it takes some twenty minutes.
 """
 
 import argparse
 import math
+import zlib
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.signal import lfilter
-from scipy.stats import beta, norm
+from scipy.stats import beta
 
 import caltest
+from benchmarks import streams
+from benchmarks.machine import commit
 from benchmarks.markdown import table
 from benchmarks.pages import mark, with_table
+from caltest.streaming.monitors._arrivals import Complete
+from caltest.streaming.monitors._bets import Bets
+from caltest.streaming.monitors._pending_bets import bet_on
 
 ALPHA = 0.05
 SEED = 20261122
@@ -28,7 +35,7 @@ PREDICTIONS = {
     "rare (0.1 %)": lambda rng, n: rng.beta(0.5, 499.5, n),
 }
 N_AHEAD = 1_000  # observations of a path with a lead
-WEEKLY = 10  # scores
+WEEKLY = 10  # scores of a smaller batch
 CHANGES = {"odds x 1.28": (1.28, 1), "odds x 1.65": (1.65, 1), "odds x 0.5": (0.5, 1), "slope 0.7": (1, 0.7)}
 
 
@@ -68,82 +75,70 @@ def delay(kind, change, calm, n_paths, rng):
     return {"study": "delay", **where, "optimum": round(optimum), "median": np.median(delays)}
 
 
-def exceedances(rng, n, lead, persistence, threshold=0.5):
-    """Return whether an autoregression will be above a threshold, the probability of it ``lead`` before, and times."""
-    x = lfilter([math.sqrt(1 - persistence**2)], [1, -persistence], rng.normal(size=n + lead + 300))[300:]
-    ahead = persistence**lead
-    return x[lead:] > threshold, norm.cdf((ahead * x[:n] - threshold) / math.sqrt(1 - ahead**2)), np.arange(n)
-
-
-def two_states(rng, n, lead):
-    """Return whether a Markov chain of two states will be in the rarer one, the probability of it before, and times."""
-    leave, state = (0.05, 0.15), np.empty(n + lead, dtype=int)
-    state[0] = rng.random() < 0.25
-    for t, draw in enumerate(rng.random(n + lead - 1)):
-        state[t + 1] = state[t] ^ (draw < leave[state[t]])
-    ahead = np.linalg.matrix_power([[1 - leave[0], leave[0]], [leave[1], 1 - leave[1]]], lead)
-    return state[lead:] == 1, ahead[state[:n], 1], np.arange(n)
-
-
-def weekly_scores(rng, n, lead):
-    """Return outcomes, predictions and weeks; outcomes share the shocks of the weeks until they are known."""
-    week = np.arange(n) // WEEKLY
-    shock = np.append(0, rng.normal(size=week[-1] + 1 + lead).cumsum())
-    common = (shock[week + lead] - shock[week]) / math.sqrt(lead)
-    score = 0.9 * rng.normal(size=n) - 0.5
-    return math.sqrt(0.1) * common + math.sqrt(0.9) * rng.normal(size=n) < score, norm.cdf(score), week
-
-
-STREAMS = {
-    "autoregression (0.5)": lambda rng, n, lead: exceedances(rng, n, lead, 0.5),
-    "autoregression (0.8)": lambda rng, n, lead: exceedances(rng, n, lead, 0.8),
-    "autoregression (0.95)": lambda rng, n, lead: exceedances(rng, n, lead, 0.95),
-    "two states": two_states,
-    "rare events (2 %)": lambda rng, n, lead: exceedances(rng, n, lead, 0.8, norm.ppf(0.98)),
-    f"{WEEKLY} scores a week": weekly_scores,
+STREAMS = streams.STREAMS | {
+    "3 classes": partial(streams.classes, n_classes=3),
+    f"batches of {WEEKLY}": partial(streams.batches, size=WEEKLY),
 }
-LEADS = {
-    "autoregression (0.8)": 7,
-    "autoregression (0.95)": 30,
-    "two states": 3,
-    "rare events (2 %)": 7,
-    f"{WEEKLY} scores a week": 4,
-}
-DELAYS = [
-    *(("autoregression (0.5)", "odds x 1.35", lead) for lead in (1, 3, 7, 30)),
-    *(("autoregression (0.8)", "slope 1.5", lead) for lead in (1, 3, 7, 30)),
-    *((f"{WEEKLY} scores a week", "slope 1.5", lead) for lead in (1, 4)),
-]
-AHEAD = {"odds x 1.35": (1 / 1.35, 1), "slope 1.5": (1, 1.5)}  # of the predictions; their labels are right
+LEADS = (1, 3, 7, 30)
+CALIBRATED = (
+    *("AR(.5)", "AR(.9)", "Markov", "season", "shocks", f"batches of {WEEKLY}"),
+    *("3 classes", "5 classes", "rare, 1 %"),
+)
+WRONG = [(name, change) for name in ("AR(.9)", "shocks", f"batches of {WEEKLY}") for change in ("shift", "slope")]
+WRONG += [("5 classes", "vague")]
+LEFT_OUT = 1_000  # paths for which the lead is left out too
 
 
-def level_ahead(kind, n_paths, rng):
-    """Return the shares of calibrated paths that ever raise an alarm, with the lead and without."""
+def alarm_of(stream, lead):
+    """Return the alarm of the monitor with a lead, by its bets alone: checks of arguments take longer than these."""
+    prob = stream.y_prob if stream.y_prob.ndim == 2 else np.column_stack([1 - stream.y_prob, stream.y_prob])
+    size = np.bincount(stream.time)
+    n_known = np.maximum(np.arange(len(size) + 1) - lead + 1, 0)
+    times = Complete(prob, stream.y_true, size, n_known[:-1], n_known[1:])
+    return bet_on(Bets.of(prob.shape[1], 1 / ALPHA), times).alarm
+
+
+def level_ahead(name, lead, n_paths, rng):
+    """Return the shares of calibrated paths that ever raise an alarm, and of some of them if the lead is left out."""
     alarms, ignored = 0, 0
-    for _ in range(n_paths):
-        y, prob, time = STREAMS[kind](rng, N_AHEAD, LEADS[kind])
-        alarms += caltest.CalibrationMonitor(ALPHA, lead=LEADS[kind]).update(y, prob, time=time).alarm is not None
-        ignored += caltest.CalibrationMonitor(ALPHA).update(y, prob).alarm is not None
-    shares = {"false alarms": alarms / n_paths, "ignored": ignored / n_paths}
-    return {"study": "level ahead", "predictions": kind, "lead": LEADS[kind], "runs": n_paths, **shares}
+    for path in range(n_paths):
+        found = STREAMS[name](rng, N_AHEAD, lead)
+        alarms += alarm_of(found, lead) is not None
+        if path < LEFT_OUT:
+            ignored += alarm_of(replace(found, time=np.arange(len(found.time))), 1) is not None
+    return {"runs": n_paths, "false alarms": alarms / n_paths, "ignored": ignored / min(n_paths, LEFT_OUT)}
 
 
-def delay_ahead(kind, change, lead, n_paths, rng):
+def delay_ahead(name, change, lead, n_paths, rng):
     """Return the median number of steps from the first prediction to the alarm; also of a monitor for each of h turns.
 
-    Of h monitors each gets every h-th forecast, at the level alpha / h.
+    Of h monitors each gets every h-th forecast, at the level alpha / h; of batches there are none.
     """
     found, turns = [], []
     for _ in range(n_paths):
-        y, prob, time = STREAMS[kind](rng, 6 * N_AHEAD, lead)
-        wrong = recalibrated(prob, *AHEAD[change])
-        alarm = caltest.CalibrationMonitor(ALPHA, lead=lead).update(y, wrong, time=time).alarm
+        stream = streams.distorted(STREAMS[name](rng, 6 * N_AHEAD, lead), change)
+        y, prob, time = stream.y_true, stream.y_prob, stream.time
+        alarm = caltest.CalibrationMonitor(ALPHA, lead=lead).update(y, prob, time=time).alarm
         found.append(math.inf if alarm is None else time[alarm - 1] + lead)
-        each = [caltest.CalibrationMonitor(ALPHA / lead).update(y[k::lead], wrong[k::lead]).alarm for k in range(lead)]
+        each = [caltest.CalibrationMonitor(ALPHA / lead).update(y[k::lead], prob[k::lead]).alarm for k in range(lead)]
         turns.append(min(math.inf if alarm is None else k + (alarm - 1) * lead + lead for k, alarm in enumerate(each)))
-    where = {"predictions": kind, "change": change, "lead": lead, "runs": n_paths}
     alone = np.median(turns) if time[-1] == len(time) - 1 else math.nan
-    return {"study": "delay ahead", **where, "median": np.median(found), "turns": alone}
+    return {"runs": n_paths, "median": np.median(found), "turns": alone}
+
+
+def measure_ahead(n_level, n_delay, known):
+    """Yield the rows of predictions whose outcomes are known later that are not known, each with its generator."""
+    cells = [("delay ahead", *one, lead) for one in WRONG for lead in LEADS]
+    cells += [("level ahead", name, "", lead) for name in CALIBRATED for lead in LEADS]
+    for study, name, change, lead in cells:
+        where = {"study": study, "predictions": name, "change": change, "lead": lead}
+        if not (known.fillna({"change": ""})[[*where]] == [*where.values()]).all(axis=1).any():
+            rng = np.random.default_rng([SEED, zlib.crc32(f"{study} {name} {change} {lead}".encode())])
+            if study == "level ahead":
+                found = level_ahead(name, lead, n_level, rng)
+            else:
+                found = delay_ahead(name, change, lead, n_delay, rng)
+            yield where | found | {"commit": commit()}
 
 
 def daily(n_paths, rng):
@@ -177,15 +172,8 @@ def pvalue(y_true, y_prob):
     return caltest.calibration_test(y_true, y_prob, statistic=caltest.statistics.CoxScore(), method="asymptotic").pvalue
 
 
-def measure_ahead(n_level, n_delay):
-    """Return the rows of predictions whose outcomes are known later."""
-    levels = (level_ahead(kind, n_level, np.random.default_rng([SEED, 3, n])) for n, kind in enumerate(LEADS))
-    delays = (delay_ahead(*one, n_delay, np.random.default_rng([SEED, 4, n])) for n, one in enumerate(DELAYS))
-    return [*levels, *delays]
-
-
 def measure(n_level, n_delay, n_daily):
-    """Return all rows of the data; every row has its own generator."""
+    """Return the rows where each label is known before the next prediction; every row has its own generator."""
     rows = [level(kind, n_level, np.random.default_rng([SEED, 0, n])) for n, kind in enumerate(PREDICTIONS)]
     rows += [
         delay(kind, change, calm, n_delay, np.random.default_rng([SEED, 1, n, m, calm]))
@@ -194,7 +182,7 @@ def measure(n_level, n_delay, n_daily):
         for calm in (0, CALM)
     ]
     rows += daily(n_daily, np.random.default_rng([SEED, 2]))
-    return pd.DataFrame([*rows, *measure_ahead(n_level, n_delay)])
+    return pd.DataFrame(rows)
 
 
 def level_table(frame):
@@ -238,33 +226,50 @@ def daily_table(frame):
 
 
 def level_ahead_table(frame):
-    """Return the table of false alarms with leads."""
-    rows = [
-        (
-            row["predictions"],
-            f"{row['lead']:.0f}",
-            f"{100 * row['false alarms']:.2f} %",
-            f"{100 * row['ignored']:.1f} %",
-        )
-        for _, row in frame.iterrows()
-    ]
-    head = ("calibrated predictions", "lead", "runs with an alarm", "if the lead is left out")
-    return f"{table(head, rows)}\n{int(frame['runs'].min()):,} runs of {N_AHEAD:,} observations.\n"
+    """Return the table of false alarms with leads, a row for each stream."""
+    rows = by_lead(frame, lambda row: f"{100 * row['false alarms']:.2f} ({100 * row['ignored']:.0f})")
+    runs, largest = int(frame["runs"].min()), frame.loc[[frame["false alarms"].idxmax()]]
+    about = (
+        f"Per cent of {runs:,} runs of {N_AHEAD:,} observations with an alarm; in brackets, of at least {LEFT_OUT:,} "
+    )
+    about += "runs, if the lead is left out. "
+    about += f"Of the largest, the upper limit (99 %) is {100 * upper_limits(largest)[0]:.2f} %. {measured(frame)}"
+    return f"{table(('calibrated predictions', *(f'lead {lead}' for lead in LEADS)), rows)}\n{about}\n"
 
 
 def delay_ahead_table(frame):
-    """Return the table of delays with leads."""
+    """Return the table of delays with leads, a row for each stream and error."""
+    rows = by_lead(frame, lambda row: f"{steps_in_words(row['median'])}{turns_in_words(row['turns'])}")
+    runs = f"{int(frame['runs'].min())} runs of {6 * N_AHEAD:,} observations"
+    about = "Median steps from the first prediction until the outcomes that the alarm needs are known, of "
+    about += f"{runs}; in brackets those of a monitor for each turn. "
+    head = ("predictions, error", *(f"lead {lead}" for lead in LEADS))
+    return f"{table(head, rows)}\n{about}{measured(frame)}\n"
+
+
+def by_lead(frame, in_words):
+    """Return a row for each stream and error, with a cell for each lead."""
     rows = []
-    for _, row in frame.iterrows():
-        median, turns = (steps_in_words(row[name]) for name in ("median", "turns"))
-        rows.append((f"{row['predictions']}, {row['change']}", f"{row['lead']:.0f}", median, turns))
-    head = ("predictions, error", "lead", "median delay in steps", "a monitor for each turn")
-    return f"{table(head, rows)}\nMedians of {int(frame['runs'].min())} runs of {6 * N_AHEAD:,} observations.\n"
+    for (name, change), part in frame.fillna({"change": ""}).groupby(["predictions", "change"], sort=False):
+        of_lead = part.set_index("lead")
+        cells = (in_words(of_lead.loc[lead]) if lead in of_lead.index else "" for lead in LEADS)
+        rows.append((f"{name}, {change}" if change else name, *cells))
+    return rows
+
+
+def measured(frame):
+    """Say which commits were measured."""
+    return f"Measured at {', '.join(sorted(set(frame['commit'])))}."
 
 
 def steps_in_words(steps):
-    """Return a median; of batches there is none with turns, and an infinite one is longer than the runs."""
-    return "" if math.isnan(steps) else f"{steps:,.0f}" if math.isfinite(steps) else "no alarm in most"
+    """Return a median; an infinite one is longer than the runs."""
+    return f"{steps:,.0f}" if math.isfinite(steps) else "no alarm in most"
+
+
+def turns_in_words(steps):
+    """Return a median of monitors that take turns; of batches there is none."""
+    return "" if math.isnan(steps) else f" ({steps_in_words(steps)})"
 
 
 TABLES = {
@@ -291,10 +296,16 @@ def main():
     parser.add_argument("--daily", type=int, default=500, help="runs of daily tests (default: %(default)s)")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the tables from the data")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of data and page")
+    parser.add_argument(
+        "--missing", action="store_true", help="measure only rows with leads that the data does not have"
+    )
     options = parser.parse_args()
     data, page = options.docs / "data" / "monitor.csv", options.docs / "monitoring.md"
     if not options.page:
-        measure(options.level, options.delay, options.daily).to_csv(data, index=False)
+        rows = pd.read_csv(data) if options.missing else measure(options.level, options.delay, options.daily)
+        for row in measure_ahead(options.level, options.delay, rows):
+            rows = pd.concat([rows, pd.DataFrame([row])])
+            rows.to_csv(data, index=False)  # as they come
     page.write_text(with_tables(page.read_text(), pd.read_csv(data)))
 
 

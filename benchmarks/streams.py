@@ -74,9 +74,9 @@ def shocks(rng, n, lead, correlation=0.3):
     return Stream(step, prob, shared(rng, step, lead, prob, correlation))
 
 
-def batches(rng, n, lead, correlation=0.05):
-    """Return 50 forecasts for each time, such as credit scores of a week."""
-    times = np.arange(n // BATCH).repeat(BATCH)
+def batches(rng, n, lead, correlation=0.05, size=BATCH):
+    """Return some forecasts for each time, such as credit scores of a week."""
+    times = np.arange(n // size).repeat(size)
     prob = ndtr(0.9 * rng.standard_normal(len(times)) - 0.5)
     return Stream(times, prob, shared(rng, times, lead, prob, correlation))
 

@@ -131,8 +131,12 @@ def place_bets(event, rest, happened, shares, ratio, threshold, tally, fixed, ad
             wealth = fixed[s]
             if possible:
                 gain = np.divide(1.0, x)
-                _raise(x, top)
-                _raise(w, other)
+                root_x, root_w = math.sqrt(x), math.sqrt(w)  # not by `_raise`: a call takes a sixth of the time of all
+                for j in range(3):
+                    top[j], other[j] = root_x, root_w
+                    top[5 + j], other[5 + j] = x * x, w * w
+                top[3], other[3] = root_x * math.sqrt(root_x), root_w * math.sqrt(root_w)
+                top[4], other[4] = x * root_x, w * root_w
                 for j in range(half):
                     new = odds[j] * x
                     wealth[j] = (wealth[j] + share) * np.divide(new * gain, new + w)

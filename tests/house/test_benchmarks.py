@@ -323,10 +323,14 @@ def test_the_page_on_monitoring_is_made_from_its_data():
     rng = np.random.default_rng(0)
     for found in (
         monitor.delay("vague", "odds x 0.5", 0, 2, rng),
-        *(monitor.level_ahead(kind, 1, rng) for kind in monitor.LEADS),
-        monitor.delay_ahead("autoregression (0.5)", "odds x 1.35", 3, 1, rng),
+        *(monitor.level_ahead(name, 7, 1, rng) for name in monitor.CALIBRATED),
+        monitor.delay_ahead("AR(.5)", "shift", 3, 1, rng),
     ):
         assert set(found) <= set(frame.columns)
+    for name, change in monitor.WRONG:
+        wrong = monitor.streams.distorted(monitor.STREAMS[name](rng, 3000, 3), change)
+        alarm = caltest.CalibrationMonitor(lead=3).update(wrong.y_true, wrong.y_prob, time=wrong.time).alarm
+        assert alarm == getattr(monitor.alarm_of(wrong, 3), "observation", None)
 
 
 @pytest.mark.slow
