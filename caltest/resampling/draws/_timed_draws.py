@@ -58,7 +58,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._time_shocks import CERTAIN, FIRST, LANES, N_PLACES, draw_labels_in_time, products_in_time
+from caltest._compiled._time_shocks import (
+    FIRST,
+    LANES,
+    LARGEST_SUM,
+    N_PLACES,
+    draw_labels_in_time,
+    products_in_time,
+    room_for_labels,
+    room_for_numbers,
+)
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
@@ -72,7 +81,8 @@ FEW_WINDOWS, MANY_WINDOWS, FEW_SURPRISES = 20, 40, 20
 FEWEST_WINDOWS = 5
 """With fewer windows batches of predictions decide nothing."""
 _LARGEST_LOSS = 0.9
-_TABLES = ("residual", "near", "variance")
+CERTAIN = 1e-12
+"""With a smaller average variance labels are certain, and no shift is removed."""
 _MOST_CLASSES, _MOST_SCORES = 20, 3  # that have different scores, and sets of scores
 
 
@@ -109,19 +119,24 @@ class OrderOfTime:
         """Return the sums ``(n_steps,)`` of values ``(n_samples,)``."""
         return sums_in_parts(np.repeat(np.arange(self.n_steps), np.diff(self.start)), values, self.n_steps)
 
+    @cached_property
+    def _windows(self) -> tuple[Integers, Integers]:
+        """The first observation of each window of ``lead`` steps that holds a step, and the one after the last."""
+        step = np.arange(1 - self.lead, self.n_steps)
+        return self.start[np.maximum(step, 0)], self.start[np.minimum(step + self.lead, self.n_steps)]
+
     def near(self, values: Floats) -> Floats:
         """Return for each observation the sum of values of those less than a lead away, itself among them."""
-        total, step = np.append(0.0, np.cumsum(self.of_steps(values))), np.arange(self.n_steps)
-        first, last = np.maximum(step - self.lead + 1, 0), np.minimum(step + self.lead, self.n_steps)
-        return np.repeat(total[last] - total[first], np.diff(self.start))
+        total, (first, last) = np.append(0.0, np.cumsum(values)), self._windows
+        return np.repeat(total[last[self.lead - 1 :]] - total[first[: self.n_steps]], np.diff(self.start))
 
     def within_windows(self, values: Floats) -> float:
         """Return the sum of the products of values of all pairs, each with the probability that it shares a window.
 
         Windows of ``lead`` steps begin at a random step; a value is a pair with itself.
         """
-        total = np.append(0.0, np.cumsum(np.pad(self.of_steps(values), self.lead - 1)))
-        return float(np.square(total[self.lead :] - total[: -self.lead]).sum()) / self.lead
+        total, (first, last) = np.append(0.0, np.cumsum(values)), self._windows
+        return float(np.square(total[last] - total[first]).sum()) / self.lead
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +169,22 @@ class ScoredLabels:
     def near(self) -> Floats:
         """Of each observation the sum of the variances of those less than a lead away."""
         return self.time.near(self.variance)
+
+    @property
+    def in_units(self) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32], Floats]:
+        """Arguments of `products_in_time`: residuals in whole numbers of a unit, and variances relative to the largest.
+
+        The unit is the smallest power of 2 with which no sum of residuals in two windows is too large.
+        """
+        largest = float(self.time.near(np.abs(self.residual).max(axis=1)).max())
+        unit = 2.0 ** math.ceil(math.log2(largest / LARGEST_SUM)) if largest > 0 else 1.0
+        most = float(self.near.max()) or 1.0
+        near, variance = self.near / most, self.variance / most
+        total = float(variance.sum())
+        inverse = 1 / total if total * most > CERTAIN * len(variance) else 0.0
+        constant = np.array([unit, inverse, near @ variance, variance @ variance])
+        whole = np.rint(self.residual / unit).astype(np.int32)
+        return whole, near.astype(np.float32), variance.astype(np.float32), constant
 
     @cached_property
     def close(self) -> float:
@@ -274,18 +305,17 @@ class TimedOutcome:
         return max(1.0, shared / alone) if alone > 0 else 1.0
 
     @cached_property
-    def tables(self) -> tuple[Floats, Floats, Floats]:
-        """Residuals of each label, sums of close variances, and variances, of each set of scores."""
-        residual, near, variance = ([getattr(one, name) for one in self.scored] for name in _TABLES)
-        return np.stack(residual), np.stack(near), np.stack(variance)
+    def tables(self) -> tuple[NDArray[Any], ...]:
+        """Arguments of `products_in_time` for the residuals of each label."""
+        return tuple(np.stack(some) for some in zip(*[one.in_units for one in self.scored], strict=True))
 
     def products(self, labels: NDArray[np.unsignedinteger]) -> Floats:
         """Return the sums of products of close residuals, and of squares, ``(n_replicates, 2)``.
 
         Labels ``(n_replicates, n_samples)`` are in the order of the sample.
         """
-        found, time = np.empty((len(labels), 2)), self.time
-        products_in_time(np.ascontiguousarray(labels), time.order, time.start, time.lead, *self.tables, found)
+        found, time, room = np.empty((len(labels), 2)), self.time, room_for_labels(labels.shape[1], labels.dtype)
+        products_in_time(np.ascontiguousarray(labels), time.order, time.start, time.lead, *self.tables, room, found)
         return found
 
     def ratio(self, products: Floats) -> Floats:
@@ -326,7 +356,7 @@ class TimedOutcome:
         before, found = np.zeros_like(now), np.empty(N_TERMS)
         for m in range(1, N_TERMS + 1):
             own = np.einsum("kic,ic->ki", step, now)
-            found[m - 1] = sum(self.time.within_windows(one) - one @ one for one in own)
+            found[m - 1] = sum(self.time.within_windows(one) - float(np.square(one).sum()) for one in own)
             now, before = (bound * now - (m - 1) / math.sqrt(m) * before) / math.sqrt(m + 1), now
         return found
 
@@ -339,10 +369,6 @@ class TimedOutcome:
         n_errors = float(self.in_batches) if n_errors is None else n_errors
         ((_, squares),) = self.products(labels[None])
         return correlation_of_terms(self.terms, (self.raised_inflation(labels, n_errors) - 1) * squares, 1.0), 0.0
-
-    def completed(self, products: Floats, labels: NDArray[np.unsignedinteger]) -> Floats:
-        """Return the products of labels of which those of residuals that are close in time are known."""
-        return products
 
 
 def within_groups(timing: Timing, group: Integers) -> Timing:
@@ -393,11 +419,7 @@ class CrossedOutcome(TimedOutcome):
 
     def products(self, labels: NDArray[np.unsignedinteger]) -> Floats:
         """Return the sums of products of residuals that may depend on each other, and of squares."""
-        return self.completed(super().products(labels), labels)
-
-    def completed(self, products: Floats, labels: NDArray[np.unsignedinteger]) -> Floats:
-        """Return the products of labels of which those of residuals that are close in time are known."""
-        found = products.copy()
+        found = super().products(labels)
         found[:, 0] += self.alike.products(labels)[:, 0] - self.both.products(labels)[:, 0]
         return found
 
@@ -468,32 +490,22 @@ class TimedDraws(Draws):
 
     def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
         """Yield the sample with outcomes ``(n_replicates, n_samples)`` drawn for it."""
-        return ((drawn, outcomes) for drawn, outcomes, _ in self.scaled_blocks(sample))
-
-    def scaled_blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any], Floats | None]]:
-        """Yield the sample with outcomes, and by what their residuals are multiplied, ``(n_replicates,)``."""
         outcome = sample.once(TimedOutcome.of)
         group = outcome.group if isinstance(outcome, CrossedOutcome) else np.empty(0, dtype=np.int64)
-        n_groups = int(group.max(initial=-1)) + 1
-        time, (residual, *others) = outcome.time, outcome.tables
-        ranked = np.ascontiguousarray(residual[:, :, outcome.classes])
+        shares = self.correlation, group, int(group.max(initial=-1)) + 1, self.alike
+        time, name = outcome.time, np.diff(outcome.classes, prepend=0).astype(np.int32)
+        given = outcome.bound, name, time.order, time.start, time.lead
         for part in self.slices(max(replicates_of(sample.n_samples) // LANES, 1) * LANES):
             out = np.empty((part.n_resamples, sample.n_samples), dtype=outcome_dtype(sample.n_outcomes))
-            products, name = np.empty((len(out), 2)), outcome.classes.astype(out.dtype)
-            given = outcome.bound, name, time.order, time.start, time.lead
-            tables = *quantile_table(), ranked, *others
-            shares = self.correlation, group, n_groups, self.alike
-            draw_labels_in_time(*given, *shares, *tables, self.seed, part.first, out, products)
-            yield sample, out, self._scale_of(sample, outcome.completed(products, out))
+            room = room_for_numbers(), room_for_labels(sample.n_samples, out.dtype)
+            draw_labels_in_time(*given, *shares, *quantile_table(), self.seed, part.first, *room, out)
+            yield sample, out
 
     def scale(self, sample: Sample, outcomes: NDArray[Any]) -> Floats | None:
         """Return by what the residuals of drawn outcomes are multiplied, ``(n,)``, to vary as the observed ones."""
-        return (
-            None if sample.timing is None else self._scale_of(sample, sample.once(TimedOutcome.of).products(outcomes))
-        )
-
-    def _scale_of(self, sample: Sample, products: Floats) -> Floats | None:
-        return np.sqrt(inflation_of(sample) / sample.once(TimedOutcome.of).ratio(products))
+        if sample.timing is None:
+            return None
+        return np.sqrt(inflation_of(sample) / sample.once(TimedOutcome.of).inflation(outcomes))
 
 
 def inflation_of(sample: Sample) -> float:
@@ -522,7 +534,7 @@ class SharedShockDraws(TimedDraws):
             time, alike = sample.once(TimedOutcome.of).correlations(sample.outcome, 1.0)
         return replace(cls.of(n_resamples, rng), correlation=time, alike=alike)
 
-    def _scale_of(self, sample: Sample, products: Floats) -> None:
+    def scale(self, sample: Sample, outcomes: NDArray[Any]) -> None:
         """Return None: nothing is estimated, so that nothing is studentised."""
 
 
