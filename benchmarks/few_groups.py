@@ -14,11 +14,12 @@ from scipy import special
 
 import caltest
 from benchmarks.groups import unequal
+from benchmarks.machine import commit
 from benchmarks.markdown import table
 from benchmarks.pages import mark, with_table
 from caltest.predictions._sample import induce
 from caltest.predictions._view import LensView
-from caltest.resampling.draws._alike_draws import AlikeDraws
+from caltest.resampling.draws._alike_draws import ENOUGH_GROUPS, AlikeDraws
 from caltest.resampling.engine._evaluation import Evaluation, Question, draw_nulls
 from caltest.resampling.engine._pvalues import rank_pvalues
 from caltest.resampling.engine._run import settle
@@ -138,7 +139,8 @@ def measure(design, number, n_data_sets):
     rng = np.random.default_rng([SEED, number])
     found = np.concatenate([pvalues(design, n_data_sets // BLOCKS, rng) for _ in range(BLOCKS)])
     before, after = (found <= LEVEL).mean(axis=0).round(4)
-    return {**vars(design), "data sets": len(found), "labels and signs": before, "with alike labels": after}
+    rates = {"data sets": len(found), "labels and signs": before, "with alike labels": after}
+    return {**vars(design), **rates, "enough groups": ENOUGH_GROUPS, "commit": commit()}
 
 
 def levels_table(frame):
@@ -150,7 +152,10 @@ def levels_table(frame):
     ]
     above = [int((some[name] > 0.065).sum()) for name in ("labels and signs", "with alike labels")]
     note = f"{int(some['data sets'].min())} data sets in each of {len(some)} designs, {N_RESAMPLES} draws. "
-    note += f"Above 6.5 %: {above[0]} designs / {above[1]}.\n"
+    note += f"Above 6.5 %: {above[0]} designs / {above[1]}. "
+    rules = some["enough groups"].value_counts().sort_index()
+    which = " and ".join(f"{number} designs with {enough}" for enough, number in rules.items())
+    note += f"So many groups with a surprise were enough for signs: {which}.\n"
     return f"{table(('groups', *(f'{100 * events:g} % events' for events in EVENTS)), rows)}\n{note}"
 
 

@@ -27,7 +27,7 @@ from benchmarks.markdown import table
 from benchmarks.pages import mark, with_table
 from caltest.predictions._sample import induce
 from caltest.predictions._view import LensView
-from caltest.resampling.draws._alike_draws import ENOUGH_GROUPS, LARGEST_ICC, AlikeDraws, RareOutcome
+from caltest.resampling.draws._alike_draws import LARGEST_ICC, AlikeDraws, RareOutcome
 from caltest.resampling.draws._signs import GroupsWithSurprise
 from caltest.resampling.engine._evaluation import Question, components, scale_components
 from caltest.resampling.engine._pvalues import rank_pvalues
@@ -37,6 +37,7 @@ from caltest.statistics import ECE, HosmerLemeshow, Omnibus
 LEVEL, N_RESAMPLES, SEED = 0.05, 199, 20261127
 DISTANCE = 2.5  # of a wrong model, in standard deviations of the score that would find it
 LIMIT = 0.8  # confidence
+FEW = 20  # groups of equal size with a surprise, as in `caltest` when this was measured
 GROUPS, EVENTS, ICC = (5, 10, 20, 50, 200), (0.02, 0.1, 0.5), (0.0, 0.05, 0.3)
 ANY, OF_RESIDUALS = (Omnibus(), ECE(), HosmerLemeshow()), (Omnibus(), ECE())  # today's test takes the second ones
 TESTS = ("today", "limit", "cautious", "larger")
@@ -151,7 +152,7 @@ def pvalues(design, rng):
     found[0, : len(few)] = [answer.pvalue for answer in today.answers]
     icc, number = correlation(sample)
     found[1:] = studentised(asked, sample, icc, rng)
-    if number < ENOUGH_GROUPS and icc < LARGEST_ICC:
+    if number < FEW and icc < LARGEST_ICC:
         found[2] = studentised(asked, sample, LARGEST_ICC, rng)
         found[3] = np.maximum(found[1], found[2])
     return found

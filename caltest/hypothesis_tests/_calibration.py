@@ -59,9 +59,10 @@ def calibration_test(
     Miller 2008). Signs keep the dependence within a group, whatever it is; their p-value is valid as the number of
     groups grows, and exact if the sums over a group have symmetric distributions. Of fewer than 10 groups all
     arrangements of signs are evaluated; with G groups the p-value of a two-sided statistic is at least :math:`2^{1-G}`,
-    and if that is above ``alpha``, ``decision`` is "undecidable". If fewer than 20 groups have a label other than the
+    and if that is above ``alpha``, ``decision`` is "undecidable". If fewer than 40 groups have a label other than the
     most probable one, labels are also simulated that are alike within groups, as much as these data allow (up to an
     intraclass correlation of 0.3, if no more is observed), because so few groups do not show how skewed their sums are.
+    Where all labels of each group may be one outcome, this is done with fewer than 200.
     If fewer than five have one, a test that does not reject is "undecidable". Groups need a statistic that is a
     function of the residuals: `ECE` and `MCE`, `KS`, `Kuiper`, `ClasswiseKS`, `ConfidenceECE`, `SquaredL2`, `TCal`,
     `TemperatureScore` and its sides, `MatrixScore`, `Spiegelhalter`, `CoxScore`, `SKCE`, `MMCE`, `GCE` and its members,

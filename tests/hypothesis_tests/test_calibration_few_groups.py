@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 import caltest
@@ -44,6 +45,45 @@ def test_events_in_all_groups_still_reject():
     weighted = caltest.calibration_test(labels, prob, **OPTIONS, sample_weight=np.ones(1000))
     assert (weighted.pvalue, weighted.method) == (result.pvalue, result.method)
     assert caltest.calibration_test(labels, prob, **OPTIONS, workers=2).pvalue == result.pvalue
+
+
+def copies(rng):
+    """Return labels, predictions and groups of 200 outcomes that are predicted five times."""
+    prob, group = rng.beta(0.6, 2.4, 200), np.arange(1000) // 5
+    return (rng.random(200) < prob)[group].astype(int), prob[group], group
+
+
+def dependent(rng):
+    """Return labels, predictions and groups of 40 groups with an intraclass correlation of 0.3."""
+    prob, group = rng.random(40), np.arange(1000) // 25
+    chance = rng.beta(7 / 3 * prob, 7 / 3 * (1 - prob))
+    return (rng.random(1000) < chance[group]).astype(int), prob[group], group
+
+
+@pytest.mark.parametrize(("kind", "seed"), [(copies, 42), (dependent, 1)])
+def test_more_than_20_groups_with_an_event_are_not_enough(kind, seed, monkeypatch):
+    """Signs rejected these calibrated models, because the sums of their groups are skewed."""
+    labels, prob, groups = kind(np.random.default_rng(seed))
+    options = {"groups": groups, "n_resamples": 199, "rng": 0}
+    result = caltest.calibration_test(labels, prob, **options)
+    assert (result.decision, result.method) == ("not rejected", "alike-labels")
+    for name in ("ENOUGH_GROUPS", "ENOUGH_COPIES"):
+        monkeypatch.setattr(f"caltest.resampling.draws._alike_draws.{name}", 20)
+    before = caltest.calibration_test(labels, prob, **options)
+    assert (before.decision, before.method) == ("rejected", "random-signs")
+
+
+@pytest.mark.slow
+def test_one_outcome_that_is_predicted_many_times_is_rejected_at_the_level():
+    """The predictions of a patient are updated. Signs rejected 42 of 400 with 75 groups that have a surprise."""
+    rng, found, limit = np.random.default_rng(np.random.SeedSequence().entropy), [], ndtri(0.7) * np.sqrt(5)
+    for _ in range(300):
+        known = rng.standard_normal((200, 5)).cumsum(axis=1)
+        prob = ndtr((known[:, :3] - limit) / np.sqrt([4, 3, 2]))
+        label = np.repeat(known[:, -1] > limit, 3).astype(int)
+        result = caltest.calibration_test(label, prob.ravel(), groups=np.arange(600) // 3, n_resamples=99, rng=rng)
+        found.append(result.rejected)
+    assert sum(found) <= binom.ppf(1 - 1e-4, len(found), LEVEL)
 
 
 @pytest.mark.slow

@@ -2,11 +2,14 @@ r"""Labels that are alike within groups, as much as the data allow: the third nu
 
 Random signs know how much the sums of few groups vary, but not how skewed they are. Where most groups have no event,
 calibrated models are rejected because a group with many events happens to be missing, and no data can show how rare
-such a group is. So where fewer than 20 groups have a surprise, a label other than the most probable one, labels are
-also simulated that share a normal shock within groups. Where in each group the surprises are those with the largest
-probabilities, all labels of a group may come from one draw, as copies of an outcome do that is predicted many times:
-then each group has one outcome, with the mean of its probabilities. Otherwise their intraclass correlation is the upper
-80 % confidence limit of the observed one, but not above 0.3 unless the observed one is. With the residuals
+such a group is. With more groups, too, the spread of signed sums is smallest where fewer events happened than were
+expected, and that is when the sums are far from 0: with skewed sums the test is liberal, by about a quarter of their
+squared skewness. So where fewer than `ENOUGH_GROUPS` groups have a surprise, a label other than the most probable one,
+labels are also simulated that share a normal shock within groups. Where in each group the surprises are those with the
+largest probabilities, all labels of a group may come from one draw, as copies of an outcome do that is predicted many
+times: then each group has one outcome, with the mean of its probabilities. The sums of copies are the most skewed ones,
+so that this is done where fewer than `ENOUGH_COPIES` groups have a surprise. Otherwise their intraclass correlation is
+the upper 80 % confidence limit of the observed one, but not above 0.3 unless the observed one is. With the residuals
 :math:`e_i = y_i - p_i` of the event, their variances :math:`v_i`, weights :math:`w_i`, the sums :math:`U_g` and
 :math:`V_g` of :math:`w_i e_i` and :math:`w_i v_i` over a group and :math:`\delta = \sum_g U_g / \sum_g V_g`,
 
@@ -44,8 +47,8 @@ from caltest.resampling.draws._signs import GroupsWithSurprise, group_of, n_grou
 
 LARGEST_ICC = 0.3
 """Intraclass correlation that is thought possible where the data do not tell."""
-ENOUGH_GROUPS = 20
-"""So many groups with a surprise, of equal size, show how alike labels are: random signs are enough."""
+ENOUGH_GROUPS, ENOUGH_COPIES = 40, 200
+"""So many groups with a surprise, of equal size, show how skewed sums are, and those of copies: signs are enough."""
 MOST_NUMBERS = 10**8
 """Normal numbers of observations beyond which fewer draws are made."""
 _LEVEL = 0.8
@@ -142,10 +145,12 @@ class RareOutcome:
         from scipy.stats import chi2
 
         number = GroupsWithSurprise.counted(sample).effective_number - 1
-        if not self.pairs > 0 or number + 1 >= ENOUGH_GROUPS:
+        if not self.pairs > 0 or number + 1 >= ENOUGH_COPIES:
             return 0.0
         if self.may_be_one_draw(sample.outcome):
             return 1.0
+        if number + 1 >= ENOUGH_GROUPS:
+            return 0.0
         (effect,) = self.effect_around(sample.outcome[None])
         worst = effect * number / float(chi2.ppf(1 - _LEVEL, number)) if number > 0 and effect > 0 else np.inf
         own, most = ((one - 1) * self.own / self.pairs for one in (effect, worst))

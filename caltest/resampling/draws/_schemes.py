@@ -14,13 +14,15 @@ from caltest.predictions._sample import Sample, with_calibration_function
 from caltest.predictions._user_functions import CalibrationFunction
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, refuse_if, require, validate_bool
-from caltest.resampling.draws._alike_draws import ENOUGH_GROUPS, AlikeDraws, RareOutcome
+from caltest.resampling.draws._alike_draws import AlikeDraws, RareOutcome
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.draws._rows import RowDraws
 from caltest.resampling.draws._signs import MANY_GROUPS, NO_GROUPS, AllSigns, GroupsWithSurprise, SignDraws
 from caltest.resampling.draws._timed_draws import FEW_SURPRISES, FEWEST_WINDOWS, MANY_WINDOWS, TimedOutcome
 from caltest.results import Note
 from caltest.results._naming import Specification, describe
+
+_MANY_IN_TIME = 20  # groups of equal size with a surprise, which show how alike the labels of groups in time are
 
 
 @dataclass(frozen=True, repr=False)
@@ -258,11 +260,11 @@ class TimedLabels(Consistency):
     def few_groups(self) -> str:
         """Why groups do not show how much labels depend on each other, in words; empty if they do or there are none."""
         found = self.surprises
-        if not found.n_groups or min(self.n_alike, found.effective_number) >= ENOUGH_GROUPS:
+        if not found.n_groups or min(self.n_alike, found.effective_number) >= _MANY_IN_TIME:
             return ""
-        if self.n_alike < ENOUGH_GROUPS:
+        if self.n_alike < _MANY_IN_TIME:
             return f"the groups are worth only {self.n_alike:.3g} of equal size"
-        return found.too_few(ENOUGH_GROUPS)
+        return found.too_few(_MANY_IN_TIME)
 
     @property
     def further(self) -> tuple[tuple[float | None, float], ...]:
