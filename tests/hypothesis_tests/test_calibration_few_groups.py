@@ -75,7 +75,7 @@ def test_more_than_20_groups_with_an_event_are_not_enough(kind, seed, monkeypatc
 
 @pytest.mark.slow
 def test_one_outcome_that_is_predicted_many_times_is_rejected_at_the_level():
-    """The predictions of a patient are updated. Signs rejected 42 of 400 with 75 groups that have a surprise."""
+    """The predictions of a patient are updated. Signs rejected 7 to 10 %, with 75 groups that have a surprise."""
     rng, found, limit = np.random.default_rng(np.random.SeedSequence().entropy), [], ndtri(0.7) * np.sqrt(5)
     for _ in range(300):
         known = rng.standard_normal((200, 5)).cumsum(axis=1)
