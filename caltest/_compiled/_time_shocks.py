@@ -148,8 +148,8 @@ def draw_labels_in_time(
 
     The windows of each replicate follow each other from a random step on. The label of observation i is the sum of the
     first ``name[:c + 1]``, where c is the number of ``bound (n_samples, n_bounds)`` that do not exceed
-    ``sqrt(correlation) * shock + sqrt(alike) * shock_g + sqrt(1 - correlation - alike) * noise_i``, with a shock of the
-    ``group (n_samples,)`` of the observation if ``n_groups`` is not 0.
+    ``sqrt(correlation) * shock + sum_l sqrt(alike[l]) * shock_g[l] + sqrt(1 - correlation - sum(alike)) * noise_i``,
+    with a shock of each of the groups ``g (n_levels, n_samples)`` of the observation, of ``n_groups`` in all.
     Observations are in the order of time, ``start (n_steps + 1,)`` is the first one of each step, and
     ``order (n_samples,)`` where they stand in ``out``. ``quantile`` and ``slope`` tabulate the normal quantile
     function, as `_fill_normals` looks it up. The work arrays are those of `room_for_numbers` and `room_for_labels`.
@@ -157,8 +157,8 @@ def draw_labels_in_time(
     n_replicates, n_samples = out.shape
     n_bounds = bound.shape[1]
     shared = float32(math.sqrt(correlation))
-    of_group = float32(math.sqrt(alike))
-    apart = float32(math.sqrt(max(1 - correlation - alike, 0.0)))
+    of_group = np.sqrt(alike).astype(np.float32)
+    apart = float32(math.sqrt(max(1 - correlation - alike.sum(), 0.0)))
     shock = np.empty((n_groups, LANES), np.float32)
     state = np.empty(4 * LANES, np.uint64)
     half = np.empty(_ROWS * LANES, np.uint32)
@@ -180,7 +180,7 @@ def draw_labels_in_time(
             if g % _ROWS == 0:
                 _fill_normals(state, quantile, slope, half, tail, bits, normal, signed)
             for lane in range(LANES):
-                shock[g, lane] = of_group * normal[g % _ROWS * LANES + lane]
+                shock[g, lane] = normal[g % _ROWS * LANES + lane]
         _fill_normals(state, quantile, slope, half, tail, bits, normal, signed)
         for lane in range(LANES):
             begin[lane] = int32((uint64(half[lane]) * uint64(lead)) >> uint64(32))
@@ -203,7 +203,11 @@ def draw_labels_in_time(
                     used = uint64(0)
                 if n_groups:
                     for lane in range(uint64(LANES)):
-                        here[lane] = common[lane] + shock[group[i], lane]
+                        here[lane] = common[lane]
+                    for level in range(group.shape[0]):
+                        root, g = of_group[level], group[level, i]
+                        for lane in range(uint64(LANES)):
+                            here[lane] += root * shock[g, lane]
                 own = uint64(i * LANES)
                 for lane in range(uint64(LANES)):
                     label[own + lane] = name[0]

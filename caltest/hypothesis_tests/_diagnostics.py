@@ -20,6 +20,7 @@ from caltest.resampling.distributions._base import TIE_TOLERANCE
 from caltest.resampling.draws._alike_draws import AlikeDraws
 from caltest.resampling.draws._schemes import Consistency, SignedGroups, TimedLabels
 from caltest.resampling.draws._signs import AllSigns, SignDraws
+from caltest.resampling.draws._similar_draws import SimilarDraws
 from caltest.resampling.draws._timed_draws import SharedShockDraws, TimedDraws, inflation_of
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, correct_pvalues
@@ -180,7 +181,8 @@ def _origin(answer: Answer, null: Consistency) -> str:
         shared = (
             max(answer.draws.correlation, answer.draws.alike) if isinstance(answer.draws, SharedShockDraws) else 0.0
         )
-        how = partial(scheme.origin_of_timed, inflation=inflation_of(answer.sample), shared=shared)
+        similar = isinstance(answer.draws, SimilarDraws)
+        how = partial(scheme.origin_of_timed, inflation=inflation_of(answer.sample), shared=shared, similar=similar)
         return _simulated_origin(answer, how)
     if answer.tail is None:
         said = _simulated_origin(answer, null.origin)

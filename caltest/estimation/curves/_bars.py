@@ -21,6 +21,7 @@ from caltest.resampling.draws._labels import Draws
 from caltest.resampling.draws._rows import RowDraws
 from caltest.resampling.draws._schemes import Consistency, SignedGroups, TimedLabels
 from caltest.resampling.draws._signs import SignDraws, group_of, residual_sums
+from caltest.resampling.draws._similar_draws import SimilarDraws
 from caltest.resampling.draws._timed_draws import SharedShockDraws, TimedDraws, inflation_of
 from caltest.resampling.engine._pvalues import tail_pvalues
 
@@ -322,6 +323,8 @@ def drawn_deviations(sample: Sample, cells: Cells, null: Consistency, n_resample
     generator, scheme = validate_rng(rng), null.for_sample(sample)
     if isinstance(scheme, TimedLabels):
         draws: list[Draws] = [TimedDraws.as_observed(sample, n_resamples, generator)]
+        similar = SimilarDraws.of_similar(sample, n_resamples, generator)
+        draws += [] if similar is None else [similar]
         draws += [SharedShockDraws.with_shares(one, sample, n_resamples, generator) for one in scheme.further]
         return [_of_draws(sample, cells, one) for one in draws]
     schemes = dict.fromkeys([null, scheme])
@@ -345,7 +348,7 @@ def origin_of_cells(sample: Sample, null: Consistency, n_resamples: int) -> str:
     if isinstance(scheme, TimedLabels):
         text = scheme.origin_of_timed(f"{n_resamples:,}", inflation_of(sample), shared=0.0)
         worst = ", and of labels that share more of them; the wider bar and the larger p-value count"
-        return f"{text}{worst * bool(scheme.further)}"
+        return f"{text}{worst * bool(scheme.further or SimilarDraws.of_similar(sample, n_resamples, 0))}"
     if not isinstance(scheme, SignedGroups):
         return null.origin(n_resamples)
     return (

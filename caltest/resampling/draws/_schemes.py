@@ -310,12 +310,13 @@ class TimedLabels(Consistency):
         many = "many groups, and " if self.surprises.n_groups else ""
         return Note(sound.code, text), Note("C105", f"there are {many}many stretches of time as long as the lead.")
 
-    def origin_of_timed(self, n_resamples: int | str, inflation: float, *, shared: float) -> str:
+    def origin_of_timed(self, n_resamples: int | str, inflation: float, *, shared: float, similar: bool = False) -> str:
         """Return the source of a null distribution of labels that share shocks of time in words."""
         own = f"as the observed ones do (inflation {inflation:.2f}), studentised"
         how = f"with a correlation of {shared:.2g}" if shared else own
         groups = " and of groups" * bool(self.surprises.n_groups)
-        drawn = f"{_in_words(n_resamples)} Monte Carlo draws of labels that share shocks of time{groups} {how}"
+        more = ", more of them with those of similar predictions," * similar
+        drawn = f"{_in_words(n_resamples)} Monte Carlo draws of labels that share shocks of time{groups}{more} {how}"
         windows = f"{self.n_windows:,.3g} independent windows of time"
         return f"{drawn}, predictions fixed, lead {self.lead}, {windows} (asymptotic)"
 

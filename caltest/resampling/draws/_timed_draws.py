@@ -491,8 +491,8 @@ class TimedDraws(Draws):
     def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
         """Yield the sample with outcomes ``(n_replicates, n_samples)`` drawn for it."""
         outcome = sample.once(TimedOutcome.of)
-        group = outcome.group if isinstance(outcome, CrossedOutcome) else np.empty(0, dtype=np.int64)
-        shares = self.correlation, group, int(group.max(initial=-1)) + 1, self.alike
+        group, alike = self._levels(sample)
+        shares = self.correlation, group, int(group.max(initial=-1)) + 1, alike
         time, name = outcome.time, np.diff(outcome.classes, prepend=0).astype(np.int32)
         given = outcome.bound, name, time.order, time.start, time.lead
         for part in self.slices(max(replicates_of(sample.n_samples) // LANES, 1) * LANES):
@@ -500,6 +500,13 @@ class TimedDraws(Draws):
             room = room_for_numbers(), room_for_labels(sample.n_samples, out.dtype)
             draw_labels_in_time(*given, *shares, *quantile_table(), self.seed, part.first, *room, out)
             yield sample, out
+
+    def _levels(self, sample: Sample) -> tuple[Integers, Floats]:
+        """Return groups that share shocks, ``(n_levels, n_samples)`` in the order of time, and how much of them."""
+        outcome = sample.once(TimedOutcome.of)
+        if isinstance(outcome, CrossedOutcome):
+            return outcome.group[None], np.array([self.alike])
+        return np.empty((0, sample.n_samples), dtype=np.int64), np.empty(0)
 
     def scale(self, sample: Sample, outcomes: NDArray[Any]) -> Floats | None:
         """Return by what the residuals of drawn outcomes are multiplied, ``(n,)``, to vary as the observed ones."""

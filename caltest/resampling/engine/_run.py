@@ -28,6 +28,7 @@ from caltest.resampling.draws._alike_draws import MOST_NUMBERS, AlikeDraws
 from caltest.resampling.draws._labels import Draws
 from caltest.resampling.draws._schemes import Consistency, TimedLabels
 from caltest.resampling.draws._signs import AllSigns, SignDraws, n_groups
+from caltest.resampling.draws._similar_draws import SimilarDraws
 from caltest.resampling.draws._timed_draws import SharedShockDraws, TimedDraws
 from caltest.resampling.engine._evaluation import Evaluation, Question, components
 from caltest.resampling.engine._pvalues import global_pvalue, rank_pvalues, smallest_pvalue, tail_pvalue
@@ -190,7 +191,7 @@ def run(
     conclude = partial(_draw_until, asked, base, stopping=stopping, workers=workers, progress=progress)
     if isinstance(scheme, TimedLabels):
         refuse_if(method in {"exact", "asymptotic"}, _for_independent(method, "time"))
-        return _conclude_in_time(conclude, null, base, stopping.n_resamples, generator)
+        return _conclude_in_time(conclude, null, base, stopping, generator)
     found = None
     if len(asked) == 1 and method != "monte-carlo":
         computed = _compute(asked[0], null, method)
@@ -214,15 +215,20 @@ def run(
 
 
 def _conclude_in_time(
-    conclude: Callable[[Draws], Answers], null: Consistency, base: Sample, n_resamples: int, rng: np.random.Generator
+    conclude: Callable[..., Answers], null: Consistency, base: Sample, stopping: Stopping, rng: np.random.Generator
 ) -> Answers:
     """Return the answers where labels are known only after a lead.
 
-    Where there is too little time, or where labels are rare, the p-values of labels that share more of their shocks are
-    taken if these are larger.
+    Where labels of similar predictions depend more on each other, there is too little time, or labels are rare, the
+    p-values of labels that share more of their shocks are taken if these are larger.
     """
+    n_resamples = stopping.n_resamples
     found = conclude(TimedDraws.as_observed(base, n_resamples, rng))
     own = [_in_time(null, answer.sample) for answer in found.answers]
+    similar = SimilarDraws.of_similar(base, n_resamples, rng)
+    if similar is not None:
+        early = Stopping(n_resamples, stopping.n_exceedances or EXCEEDANCES)
+        found = _larger(found, conclude(similar, stopping=early))
     for shares in dict.fromkeys(one for scheme in own for one in scheme.further):
         shared = conclude(SharedShockDraws.with_shares(shares, base, n_resamples, rng))
         both = zip(own, found.answers, shared.answers, strict=True)

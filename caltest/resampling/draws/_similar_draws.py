@@ -1,0 +1,150 @@
+r"""Labels that share more shocks of time with those of similar predictions: series beside each other.
+
+One inflation says how much all residuals vary together. Of 20 stations that have nothing to do with each other it is
+right for their sum, and labels that share shocks with all others then vary in each cell of predictions hardly more than
+independent ones; but a station has similar predictions from day to day, so that its dependent labels are in few cells.
+The pairs of predictions less than a lead apart are therefore told apart by how similar they are: halves, quarters,
+eighths and sixteenths of the predictions in their order are nested in each other. The sum of the products of residuals
+of each kind of pair determines their correlation of normal numbers, as in `_timed_draws`, and correlations that do not
+increase with similarity are pooled (isotonic regression). What similar pairs have more is a shock of their part of the
+predictions, which lasts a stretch of time as long as the lead.
+
+Of several classes predictions are in the order of the most probable class, frequent ones first, and of its probability.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._sample import Sample
+from caltest.resampling.draws._group_shocks import correlation_of_terms
+from caltest.resampling.draws._timed_draws import OrderOfTime, ScoredLabels, TimedDraws, TimedOutcome, within_groups
+
+PARTS = (2, 4, 8, 16)
+"""Into how many parts the predictions are divided, each into those of the next one."""
+STUDENTISED = 1 + PARTS.index(8)
+"""The inflation of pairs in the same of so many parts is found again in every draw."""
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarOutcome:
+    """Labels in time whose dependence may be larger if predictions are similar.
+
+    Attributes
+    ----------
+    near : tuple of TimedOutcome
+        Labels that depend on each other if they are less than a lead apart, first all of them, then those in the same
+        of two parts of the predictions, and so on.
+    group : array of shape (n_parts, n_samples)
+        Part and stretch of time of each observation, in the order of time, numbered through.
+    """
+
+    near: tuple[TimedOutcome, ...]
+    group: Integers
+
+    @classmethod
+    def of(cls, sample: Sample) -> SimilarOutcome:
+        """Return the labels of a sample, which has times."""
+        whole, timing, rank = sample.once(TimedOutcome.of), sample.timing, _ranks(sample.expected)
+        assert timing is not None
+        near, group, begun = [whole], [], 0
+        for place, number in enumerate(PARTS):
+            part = np.minimum((rank * number).astype(np.int64), number - 1)
+            near.append(_in_order(whole, OrderOfTime.of(within_groups(timing, part))))
+            stretch = (timing.step + place * timing.lead // len(PARTS)) // timing.lead
+            known = np.unique(stretch * number + part, return_inverse=True)[1]
+            group.append(begun + known[whole.time.order])
+            begun += int(known.max()) + 1
+        return cls(tuple(near), np.stack(group))
+
+    def shares(self, labels: NDArray[np.unsignedinteger]) -> tuple[float, tuple[float, ...]]:
+        """Return the shares of shocks of time, and of those of parts, that labels ``(n_samples,)`` show."""
+        whole = self.near[0]
+        found = np.array([one.products(labels[None])[0] for one in self.near])
+        squares, close = found[0, 1], [float(one.close.sum()) for one in self.near]
+        products = np.append(found[:, 0], squares)
+        terms = [*(one.terms for one in self.near), np.zeros_like(whole.terms)]
+        own = sum(float(np.square(one.variance).sum()) for one in whole.scored)
+        weights = np.maximum(-np.diff([*close, own]), 0.0) / max(close[0], 1e-300)
+        raised = (whole.raised_inflation(labels, float(whole.in_batches)) - 1) * squares
+        added = raised - max(products[0] - squares, 0.0)
+        each = [
+            correlation_of_terms(terms[k] - terms[k + 1], products[k] - products[k + 1] + weights[k] * added, 1.0)
+            for k in range(len(self.near))
+        ]
+        reached = _increasing(np.array(each), weights)
+        shares = np.diff(reached, prepend=0.0)
+        return float(shares[0]), tuple(shares[1:].tolist())
+
+
+def _ranks(prob: Floats) -> Floats:
+    """Return the place of each prediction among all, between 0 and 1; equal ones have the same."""
+    if prob.shape[1] == 2:
+        value = prob[:, 1]
+    else:
+        likely = prob[:, np.argsort(-prob.sum(axis=0), kind="stable")]  # so that the order of classes does not matter
+        value = likely.argmax(axis=1) + likely.max(axis=1) / 2
+    _, place, count = np.unique(value, return_inverse=True, return_counts=True)
+    middle: Floats = (np.cumsum(count) - count / 2) / len(value)
+    return middle[place]
+
+
+def _in_order(outcome: TimedOutcome, time: OrderOfTime) -> TimedOutcome:
+    """Return labels in another order of time."""
+    rows = np.argsort(outcome.time.order)[time.order]
+    scored = tuple(ScoredLabels(time, one.residual[rows], one.variance[rows], one.own[rows]) for one in outcome.scored)
+    return TimedOutcome(time, outcome.classes, outcome.prob[rows], scored, outcome.n_surprises)
+
+
+def _increasing(values: Floats, weights: Floats) -> Floats:
+    """Return the increasing values that are closest to some, by pooling neighbours."""
+    blocks: list[tuple[float, float, int]] = []
+    for value, weight in zip(values, weights, strict=True):
+        blocks.append((float(value), float(weight), 1))
+        while len(blocks) > 1 and blocks[-2][0] >= blocks[-1][0]:
+            (a, v, n), (b, w, m) = blocks[-2:]
+            mean = (a * v + b * w) / (v + w) if v + w > 0 else max(a, b)
+            blocks[-2:] = [(mean, v + w, n + m)]
+    return np.concatenate([np.full(n, value) for value, _, n in blocks])
+
+
+@dataclass(frozen=True)
+class SimilarDraws(TimedDraws):
+    """Labels that share shocks of time, and more of them with those of similar predictions; statistics are studentised.
+
+    Attributes
+    ----------
+    shares : tuple of float
+        Correlations of normal numbers of the same part of the predictions, beyond those of larger parts.
+    """
+
+    shares: tuple[float, ...] = ()
+
+    @classmethod
+    def of_similar(cls, sample: Sample, n_resamples: int, rng: Any) -> Self | None:
+        """Return draws with the dependence of the labels of a sample; None if that is not larger of similar ones."""
+        if sample.timing is None or sample.group is not None:
+            return None
+        correlation, shares = sample.once(SimilarOutcome.of).shares(sample.outcome)
+        if not any(shares):
+            return None
+        return replace(cls.of(n_resamples, rng), correlation=correlation, shares=shares)
+
+    def _levels(self, sample: Sample) -> tuple[Integers, Floats]:
+        return sample.once(SimilarOutcome.of).group, np.array(self.shares)
+
+    def scale(self, sample: Sample, outcomes: NDArray[Any]) -> Floats | None:
+        """Return by what the residuals of drawn outcomes are multiplied, ``(n,)``, to vary as the observed ones."""
+        if sample.timing is None:
+            return None
+        near = sample.once(SimilarOutcome.of).near[STUDENTISED]
+        return np.sqrt(sample.once(_inflation_of_similar) / near.inflation(outcomes))
+
+
+def _inflation_of_similar(sample: Sample) -> float:
+    return float(sample.once(SimilarOutcome.of).near[STUDENTISED].inflation(sample.outcome[None])[0])
