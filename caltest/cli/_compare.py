@@ -138,8 +138,9 @@ def read_models(options: argparse.Namespace, *, paired: bool) -> dict[str, Predi
         )
         if paired:
             _check_same_labels(name, file, first)
-            same = [None if each.time is None else each.time.tolist() for each in (file, first)]
-            refuse_if(same[0] != same[1], f"{name}: the times are not those of other files")
+            for what, own, others in (("times", file.time, first.time), ("leads", file.lead, first.lead)):
+                same = own is others if own is None or others is None else own.tolist() == others.tolist()
+                refuse_if(not same, f"{name}: the {what} are not those of other files")
     return files
 
 

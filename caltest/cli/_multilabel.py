@@ -18,6 +18,7 @@ from caltest.cli._options import (
     reading_of,
     shortened,
     standard_input,
+    typed_options,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def run_multilabel(options: argparse.Namespace) -> int:
         "label_guessed": options.label is None,
         "event": event,
     }
-    text = str(table) if options.details else _as_text(table, pairs, event, options)
+    text = str(table) if options.details else _as_text(table, pairs, event, options, is_table=is_table)
     found = {"means": to_plain(table.means()), "verdict": table.verdict.to_dict(), **table.to_dict()}
     show(options, text, facts, **found)
     if options.plot is not None:
@@ -144,7 +145,12 @@ def _as_numbers(labels: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
 
 
 def _as_text(
-    table: MultilabelTable, pairs: Mapping[str, tuple[str, str]], event: str | None, options: argparse.Namespace
+    table: MultilabelTable,
+    pairs: Mapping[str, tuple[str, str]],
+    event: str | None,
+    options: argparse.Namespace,
+    *,
+    is_table: bool,
 ) -> str:
     """Return the answer: which labels are wrong and how, and one table."""
     from caltest.results._description import Description, counted
@@ -156,12 +162,10 @@ def _as_text(
     remarks += [] if event is None else [f"Of the words in the label columns {event!r} means that a row has the label."]
     if table.rejected_tests.any():
         label, prob = pairs[table.labels[int(table.pvalue_adjusted.argmin())]]
-        command = shlex.join(["caltest", "repair", str(options.file), "--label", label, "--prob", prob])
-        remarks.insert(
-            0,
-            "What to do: do not use the probabilities of these labels as they are. "
-            f"`{command} -o repaired.csv` recalibrates those of one label.",
-        )
+        one = argparse.Namespace(**(vars(options) | {"label": label, "prob": [prob]}))
+        command = " ".join(["caltest repair", shlex.quote(str(options.file)), *typed_options(one), "-o repaired.csv"])
+        how = f" `{command}` recalibrates those of one label." if is_table else ""  # it reads one label
+        remarks.insert(0, f"What to do: do not use the probabilities of these labels as they are.{how}")
     remarks.append("More: --details (how the p-values were found), --plot FILE, --json.")
     title = f"{options.file}: {counted(table.n_samples)}, {counted(len(table), 'label')}."
     return to_text(Description(title, [table.conclusion], [table.table()], remarks, table.all_notes))

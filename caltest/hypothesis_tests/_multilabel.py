@@ -148,7 +148,8 @@ def multilabel_table(
     -----
     CalibrationWarning
         Before the work starts, if no adjusted p-value can reach ``alpha`` with this number of draws; if every
-        observation has one label and its probabilities sum to 1, as those of classes, which `calibration_table` tests.
+        observation has one label and its probabilities sum to 1, as those of classes, which `calibration_table` tests;
+        if logits look like probabilities or percentages.
 
     See Also
     --------
@@ -221,8 +222,8 @@ _MISSING, _CLASSES = "C210", "C211"
 
 
 def _notes(columns: LabelColumns) -> list[Note]:
-    """Return notes on labels that are not known everywhere, and on labels that look like classes."""
-    found = []
+    """Return notes on labels that are not known everywhere or look like classes, and on logits that may be none."""
+    found = [] if columns.doubt is None else [columns.doubt]
     number = columns.known.sum(axis=0)
     some = np.flatnonzero(number < len(columns.known))
     if some.size:

@@ -58,6 +58,16 @@ def test_files_have_the_same_times(both, forecasts, tmp_path, run):
     assert (code, "turned: the times are not those of other files" in err) == (2, True)
 
 
+def test_files_have_the_same_leads(forecasts, tmp_path, run):
+    """The labels are the same, so that leads of the first file alone would decide for all."""
+    names = []
+    for name, lead in {"week": 7, "fortnight": 14}.items():
+        names.append(tmp_path / f"{name}.csv")
+        forecasts[1].assign(ahead=lead).to_csv(names[-1], index=False)
+    code, _, err = run("compare", *names, "--time", "day of issue", "--lead", "ahead", *FAST)
+    assert (code, "fortnight: the leads are not those of other files" in err) == (2, True)
+
+
 def test_independent_data_sets_have_no_common_times(both, run):
     path, worse, _ = both
     code, _, err = run("compare", path, worse, "--unpaired", *LEAD)

@@ -78,6 +78,11 @@ def test_arrays_of_numpy_are_labels_and_probabilities(pictures, tmp_path, run, a
     assert found["pvalue"] == expected.pvalue
     assert found["data"]["columns"][1] == {"name": "1", "label": "targets[1]", "prob": "probs[1]"}
     assert (tmp_path / "a.png").stat().st_size > 0
+    text = run("test", tmp_path / "a.npz", "--multilabel", *named, *FAST)[1]
+    assert "do not use the probabilities of these labels" in text
+    assert "caltest repair" not in text, "it reads one label, not a column of an array"
+    code, _, err = run("test", tmp_path / "a.npz", "--multilabel", "--label", "probs", "--prob", "targets")
+    assert (code, ".." in err) == (2, False)
     code, _, err = run("test", tmp_path / "a.npz", "--multilabel")
     assert (code, "--label must name one array of this file: targets, probs, site" in err) == (2, True)
     code, _, err = run("test", tmp_path / "a.npz", "--multilabel", "--label", "site")
@@ -95,6 +100,8 @@ def test_columns_may_be_named(pictures, run, answer):
         == caltest.multilabel_table(frame[names], given, groups=frame["site"], n_resamples=99, rng=0).pvalue
     )
     assert found["names"] == names
+    text = " ".join(run("test", path, *two, *FAST)[1].split())
+    assert "--label dog --prob dog_prob --groups site -o repaired.csv`" in text, "folds do not divide groups"
 
 
 def test_labels_may_be_yes_and_no(pictures, tmp_path, run, answer):

@@ -12,8 +12,9 @@ import numpy as np
 from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions.inputs._frames import from_arrow, is_frame, names_of, read_columns
 from caltest.predictions.inputs._refusals import refuse, refuse_if, require
-from caltest.predictions.inputs._scale import PROBABILITIES, probabilities_of_logits
+from caltest.predictions.inputs._scale import PROBABILITIES, doubt_about_logits, probabilities_of_logits
 from caltest.predictions.inputs._validation import RANGE_TOLERANCE, SUM_TOLERANCE
+from caltest.results import Note
 
 _PROB = "(?:y[_ .-]?)?(?:probability|proba|prob|predicted|prediction|pred|score|p)"
 _LABEL = "(?:y[_ .-]?)?(?:true|label|target|truth|actual|observed)|y"
@@ -34,12 +35,15 @@ class LabelColumns:
         The probability of each label.
     known : array of shape (n_samples, n_labels)
         Whether it is known if the observation has the label.
+    doubt : Note or None
+        That logits look like probabilities or percentages.
     """
 
     names: tuple[str, ...]
     label: Floats
     prob: Floats
     known: Booleans
+    doubt: Note | None = None
 
     @property
     def are_classes(self) -> bool:
@@ -63,6 +67,7 @@ def read_label_columns(y_true: Any, y_prob: Any, kind: str = PROBABILITIES) -> L
     y_prob = _second_columns(y_prob) if kind == PROBABILITIES else y_prob
     own, given = ([str(name) for name in names_of(table)] if is_frame(table) else [] for table in (y_true, y_prob))
     label, prob = _numbers(read_columns(y_true), "y_true"), _numbers(read_columns(y_prob), "y_prob")
+    doubt = None if kind == PROBABILITIES else doubt_about_logits(prob, "y_prob")
     if kind != PROBABILITIES:
         prob = probabilities_of_logits(prob.ravel()).reshape(prob.shape)
     if label.ndim != 2 or not label.size:
@@ -90,7 +95,7 @@ def read_label_columns(y_true: Any, y_prob: Any, kind: str = PROBABILITIES) -> L
     for name, has in zip(names, known.T, strict=True):
         refuse_if(not has.any(), f"`y_true` must have the label {name!r} of some observation, got NaN for all.")
     _refuse_outside(prob, known, names)
-    return LabelColumns(names, np.where(known, label, 0.0), np.clip(prob, 0.0, 1.0), known)
+    return LabelColumns(names, np.where(known, label, 0.0), np.clip(prob, 0.0, 1.0), known, doubt)
 
 
 def _refuse_outside(prob: Floats, known: Booleans, names: Sequence[str]) -> None:
@@ -132,7 +137,7 @@ def _numbers(values: Any, name: str) -> Floats:
         missing = pd.isna(array) if array.dtype == object else False
         return np.array(np.where(missing, np.nan, array), dtype=np.float64)
     except (ValueError, TypeError, RuntimeError) as error:
-        refuse(f"`{name}` must hold numbers in columns of one length: {error}.")
+        refuse(f"`{name}` must hold numbers in columns of one length: {str(error).removesuffix('.')}.")
 
 
 def _order(own: Sequence[str], given: Sequence[str]) -> list[int]:

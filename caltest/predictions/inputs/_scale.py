@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import SUM_TOLERANCE, is_large, numbers_of, one_of
+from caltest.predictions.inputs._validation import MOST_PERCENT, SUM_TOLERANCE, is_large, numbers_of, one_of
 from caltest.results import Note
 
 PROBABILITIES, LOGITS = INPUTS = "probabilities", "logits"
 validate_input = one_of(*INPUTS)
+_EXACTLY_1 = 37
+"""The logistic function of larger logits is 1 in doubles, which no model means to predict."""
 
 
 def as_probabilities(values: Any, name: str, given: str) -> tuple[Any, Note | None]:
@@ -42,17 +44,27 @@ def as_probabilities(values: Any, name: str, given: str) -> tuple[Any, Note | No
         where = f"row {place[0]}" + (f", column {place[1]}" if array.ndim == 2 else "")
         must = "not be missing" if array.ndim == 1 else "not be missing, and the largest of a row must be finite"
         refuse(f'`{name}` with input="logits" must {must}, got {array[place]} in {where}.')
-    low, high = array.min(), array.max()
-    if low >= 0 and array.ndim == 2 and (np.abs(array.sum(axis=1, dtype=np.float64) - 1) <= SUM_TOLERANCE).all():
-        refuse(
-            f'`{name}` holds probabilities, whose rows sum to 1: leave out input="logits" (to logits that are so by '
-            "chance add 1, which does not change their probabilities)."
-        )
-    found = probabilities_of_logits(array)
-    if array.ndim == 2 or low < 0 or high > 1:
-        return found, None
-    text = f'All values of `{name}` lie in [0, 1], as probabilities do; they were read with input="logits".'
-    return found, Note("C904", text)
+    if array.ndim == 2 and array.min() >= 0:
+        sums = array.sum(axis=1, dtype=np.float64)
+        by_chance = "(to logits that are so by chance add 1, which does not change their probabilities)."
+        if (np.abs(sums - 1) <= SUM_TOLERANCE).all():
+            refuse(f'`{name}` holds probabilities, whose rows sum to 1: leave out input="logits" {by_chance}')
+        if np.median(np.abs(sums - 100)) < 1 and array.max() <= MOST_PERCENT:
+            refuse(
+                f"`{name}` holds percentages, whose rows sum to 100: divide them by 100, and leave out "
+                f'input="logits" {by_chance}'
+            )
+    return probabilities_of_logits(array), None if array.ndim == 2 else doubt_about_logits(array, name)
+
+
+def doubt_about_logits(logits: NDArray[Any], name: str) -> Note | None:
+    """Return a note if all logits of events lie where probabilities or percentages lie; those that are NaN may."""
+    known = logits[~np.isnan(logits)]
+    low, high = (known.min(), known.max()) if known.size else (-1, -1)
+    if low < 0 or 1 < high <= _EXACTLY_1 or high > MOST_PERCENT:
+        return None
+    what = "[0, 1], as probabilities" if high <= 1 else "[0, 100], as percentages"
+    return Note("C904", f'All values of `{name}` lie in {what} do; they were read with input="logits".')
 
 
 def probabilities_of_logits(logits: NDArray[Any]) -> NDArray[Any]:

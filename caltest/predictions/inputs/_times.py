@@ -312,9 +312,9 @@ def longest_lead(leads: Any, n_samples: int) -> Any:
             kinds.setdefault(_is_integer(value), row)
             try:
                 size[value] = int(value) if _is_integer(value) else read_duration(value)
+                require(size[value] >= 1, "`lead` must be positive", size[value])
             except (TypeError, ValueError) as error:
                 refuse(f"{str(error).removesuffix('.')} in row {row}.", type(error))
-            require(size[value] >= 1, f"`lead` must be positive, in row {row}", value)
     if len(kinds) > 1:
         refuse(
             f"`lead` must hold whole numbers or durations, got both: see rows 0 and {max(kinds.values())}.", TypeError

@@ -36,8 +36,9 @@ class CalibrationMetric:
 
     By default `compute` returns what ``BinaryCalibrationError()`` of torchmetrics returns for two classes, and
     ``MulticlassCalibrationError(num_classes)`` for more: the `ECE` in 15 cells (bins) of equal width, of the event of
-    two classes and of the confidence of more. `test` answers what such a number does not: whether a calibrated model
-    would have a smaller one.
+    two classes and of the confidence of more. Predictions on edges of cells and those of exactly 1, which torchmetrics
+    puts elsewhere, may make a small difference (docs/other-packages.md). `test` answers what such a number does not:
+    whether a calibrated model would have a smaller one.
 
     All observations are kept, because most statistics and the test need them: 8 bytes for each label and, of K > 2
     classes, 8 K bytes for each prediction, 8 of two classes; half as much of predictions in float32. A million

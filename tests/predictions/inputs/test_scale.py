@@ -248,6 +248,23 @@ def test_probabilities_of_an_event_read_as_logits_are_noticed():
         estimation.brier_score(HAPPENED, EVENT, input="logits")
 
 
+def test_percentages_read_as_logits_are_noticed():
+    with pytest.warns(CalibrationWarning, match=r"All values of `y_prob` lie in \[0, 100\], as percentages do"):
+        estimation.brier_score(HAPPENED, 100 * EVENT, input="logits")
+    message = "`y_prob` holds percentages, whose rows sum to 100: divide them by 100, and leave out input"
+    for percent in (100 * PROB, (100 * PROB).round()):
+        check_refused(estimation.brier_score, ValueError, message, LABEL, percent, input="logits")
+    assert estimation.brier_score(HAPPENED, np.abs(EVENT_LOGITS) + 1, input="logits") > 0, "logits above 0 are logits"
+
+
+def test_probabilities_of_several_labels_read_as_logits_are_noticed():
+    label, prob = np.column_stack([HAPPENED] * 2).astype(float), np.column_stack([EVENT] * 2)
+    label[0, 0] = prob[0, 0] = np.nan
+    with pytest.warns(CalibrationWarning, match=r"All values of `y_prob` lie in \[0, 1\], as probabilities do"):
+        found = caltest.multilabel_table(label, prob, input="logits", n_resamples=99, rng=0)
+    assert "C904" in [note.code for note in found.notes]
+
+
 CURES = {
     "logits": (LOGITS, 'if these are logits, pass input="logits".'),
     "logits of an event": (EVENT_LOGITS, 'if these are logits, pass input="logits".'),

@@ -174,7 +174,7 @@ REFUSED = {
         TypeError,
         f"whole numbers or durations, got both: see rows 0 and {N - 1}.",
     ),
-    "one of them": ((DAYS, [1] * (N - 1) + [0]), ValueError, f"`lead` must be positive, in row {N - 1}, got 0."),
+    "one of them": ((DAYS, [1] * (N - 1) + [0]), ValueError, f"`lead` must be positive, got 0 in row {N - 1}."),
     "none of them": ((DAYS, ["1D"] * (N - 1) + [None]), ValueError, f"got None in row {N - 1}."),
     "nested": ((DAYS, [[1]] * N), TypeError, "`lead` must hold whole numbers or durations, got [1] in row 0."),
     "too long": ((range(N), 13), ValueError, "`lead` (13) must not be longer than the time from the first to the last"),
