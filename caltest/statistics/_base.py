@@ -75,7 +75,7 @@ _ELSEWHERE = {
         "log_score for its value, and TemperatureScore() for a test of it",
     ),
     **dict.fromkeys(("l1", "ece_score", "calibration_error"), "ECE(EqualWidth(15))"),
-    **dict.fromkeys(("l2", "rmse"), 'RMSCE(15, "equal-width"), or SquaredL2(), which is debiased'),
+    **dict.fromkeys(("l2", "rmse"), 'RMSCE(15, "equal-width") of the confidence, or SquaredL2(), which is debiased'),
     **dict.fromkeys(("max", "linf", "l_inf"), "MCE(EqualWidth(15))"),
     **dict.fromkeys(("adaptive_ece", "adaece", "ada_ece"), "ECE(EqualMass(15))"),
     **dict.fromkeys(("hl", "hosmer-lemeshow", "hosmer lemeshow"), "HosmerLemeshow()"),

@@ -277,21 +277,6 @@ def test_a_report_writes_the_page_with_its_own_tests(tmp_path):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_page_of_logits_is_that_of_their_probabilities(tmp_path, n_classes):
-    rng = np.random.default_rng(0)
-    logits = rng.normal(0, 1, (150, n_classes))
-    prob = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    label = (rng.random(150)[:, None] > prob.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    few = {"n_resamples": 199, "rng": 3, "title": "A"}
-    pages = [
-        write_page(label, values, tmp_path / f"{kind}.html", input=kind, **few).read_text(encoding="utf-8")
-        for kind, values in {"probabilities": prob, "logits": logits}.items()
-    ]
-    said = [re.sub(r"<svg.*?</svg>|fingerprint \w+", "", page, flags=re.DOTALL) for page in pages]
-    assert said[0] == said[1]
-
-
 def test_bad_input_writes_nothing(tmp_path):
     y_true, y_prob = problem(3)
     path = tmp_path / "page.html"

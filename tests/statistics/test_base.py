@@ -591,7 +591,7 @@ def test_statistics_by_name():
         ("brier", "`statistic` 'brier' is a name of other packages; use brier_score for its value, and Spiegelhalter"),
         (
             "l2",
-            "`statistic` 'l2' is a name of other packages; use RMSCE(15, \"equal-width\"), or SquaredL2(), which is",
+            "`statistic` 'l2' is a name of other packages; use RMSCE(15, \"equal-width\") of the confidence, or",
         ),
         ("Hosmer-Lemeshow", "is a name of other packages; use HosmerLemeshow()."),
         ("logloss", "use log_score for its value, and TemperatureScore() for a test of it."),

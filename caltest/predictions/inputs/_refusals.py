@@ -13,7 +13,8 @@ _CELLS = (
     ("statistics", "statistics=[ECE(EqualWidth({value!r}))]"),
 )
 _STRATEGY = "EqualWidth(15) where others have 'uniform', EqualMass(15) for 'quantile'"
-_NORM = "ECE(EqualWidth(15)) for 'l1', RMSCE(15, 'equal-width') for 'l2', MCE(EqualWidth(15)) for 'max'"
+_L2 = "RMSCE(15, 'equal-width') for 'l2' of the confidence"
+_NORM = f"ECE(EqualWidth(15)) for 'l1', {_L2}, MCE(EqualWidth(15)) for 'max'"
 _ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
     **dict.fromkeys(("y_score", "preds", "probs", "predictions"), _PREDICTIONS),
     "y_pred": (("y_prob", "y_prob, with predicted probabilities"), *_PREDICTIONS[1:]),
@@ -54,6 +55,7 @@ _OF_FUNCTION = {
     ("plan_sample_size", "groups"): "predictions do not tell how alike the labels of a group are. Without it all "
     "labels are independent; if those of a group are all the same, so many groups are needed. The answer lies between "
     "the two",
+    ("update", "input"): 'CalibrationMetric(input="logits") is told once what all predictions are',
 }
 """Why a function does not take weights, groups or times, where there is something to do about it."""
 

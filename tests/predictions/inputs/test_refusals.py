@@ -71,7 +71,7 @@ def test_weights_and_groups_are_taken_or_refused_by_name_with_advice(name):
         (
             "norm",
             "max",
-            "statistic=ECE(EqualWidth(15)) for 'l1', RMSCE(15, 'equal-width') for 'l2', MCE(EqualWidth(15))",
+            "statistic=ECE(EqualWidth(15)) for 'l1', RMSCE(15, 'equal-width') for 'l2' of the confidence, MCE(",
         ),
         (
             "strategy",

@@ -246,6 +246,7 @@ def test_what_is_refused_changes_nothing():
         (lambda: CalibrationMetric(num_classes=3), "no `num_classes`; use classes, the labels"),
         (lambda: CalibrationMetric().update(preds=[0.5], target=[1]), r"update\(\) has no `preds`; use y_prob"),
         (lambda: CalibrationMetric().update([1], y_pred=[0.5]), "no `y_pred`; use y_prob"),
+        (lambda: CalibrationMetric().update([1], [2.0], input="logits"), r"CalibrationMetric\(input=.* is told once"),
         (lambda: caltest.CalibrationMonitor().update(target=[1], y_prob=[0.5]), "no `target`; use y_true"),
     ],
 )
