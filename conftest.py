@@ -9,6 +9,8 @@ from importlib.util import find_spec
 
 import pytest
 
+os.environ["COLUMNS"] = "80"  # the width of printed examples, in any terminal
+
 collect_ignore = [] if find_spec("torch") else ["caltest/torch", "docs/papers/training.md"]
 """Their examples run where PyTorch is installed, as in .ci/run before the slow tests."""
 
