@@ -4,8 +4,8 @@ import ast
 
 from tests.house.sources import FILES, tree_of
 
-MOST_FILES = 388
-MOST_LINES = 40_750
+MOST_FILES = 375
+MOST_LINES = 40_600
 """Lines of code and signatures in caltest/. The goal for 0.1.0 is 300 files and 26,500 lines."""
 
 
