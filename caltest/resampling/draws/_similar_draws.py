@@ -77,6 +77,11 @@ class SimilarOutcome:
             correlation_of_terms(terms[k] - terms[k + 1], products[k] - products[k + 1] + weights[k] * added, 1.0)
             for k in range(len(self.near))
         ]
+        for k in reversed(range(len(PARTS))):
+            if (
+                weights[k] < 1e-9
+            ):  # no such pairs, as of constant predictions: nothing tells them from more similar ones
+                each[k] = each[k + 1]
         reached = _increasing(np.array(each), weights)
         shares = np.diff(reached, prepend=0.0)
         return float(shares[0]), tuple(shares[1:].tolist())

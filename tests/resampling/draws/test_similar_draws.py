@@ -98,6 +98,8 @@ def test_they_are_drawn_only_of_labels_in_time_without_groups():
     groups = np.arange(len(label)) // 60
     assert SimilarDraws.of_similar(make_sample(label, prob, time=time, lead=LEAD, groups=groups), 9, 0) is None
     assert SimilarDraws.of_similar(make_sample(label, prob, time=time, lead=LEAD), 9, 0) is not None
+    constant = np.full(len(label), label.mean())
+    assert SimilarDraws.of_similar(make_sample(label, constant, time=time, lead=LEAD), 9, 0) is None
 
 
 def test_the_p_value_is_the_larger_one_and_its_origin_says_of_what():
