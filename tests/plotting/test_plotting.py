@@ -103,6 +103,7 @@ def test_every_picture_is_tried(results):
     pictures = {type(result).plot.name for result, _ in results}
     elsewhere = {"plot_simplex_interactive", "ReliabilityDisplay"}  # test_simplex, test_display
     elsewhere |= {"plot_recalibration", "plot_before_after", "plot_parts"}  # test_recalibration, test_parts
+    elsewhere |= {"plot_residual_correlation"}  # test_over_time
     elsewhere |= {"plot_cell_edges"}  # below
     assert pictures == set(ct.plotting.__all__) - elsewhere
 

@@ -23,9 +23,8 @@ from caltest.streaming import CalibrationMonitor, CalibrationState
 from tests.reference.cases import check_refused
 
 N = 120
-RNG = np.random.default_rng(41)
-LOGITS = RNG.normal(0, 2, (N, 3))
-EVENT_LOGITS = RNG.normal(0, 2, N)
+LOGITS = np.random.default_rng(41).normal(0, 2, (N, 3))
+EVENT_LOGITS = np.random.default_rng(42).normal(0, 2, N)
 
 
 def naive(logits):
@@ -37,8 +36,8 @@ def naive(logits):
 
 
 PROB, EVENT = np.array(naive(LOGITS.tolist())), np.array(naive(EVENT_LOGITS.tolist()))
-LABEL = (RNG.random(N)[:, None] > PROB.cumsum(axis=1)).sum(axis=1)
-HAPPENED = RNG.random(N) < EVENT
+LABEL = (np.random.default_rng(43).random(N)[:, None] > PROB.cumsum(axis=1)).sum(axis=1)
+HAPPENED = np.random.default_rng(44).random(N) < EVENT
 OF_LOGITS = {"input": "logits"}
 
 CALLS = {
@@ -169,7 +168,7 @@ def test_far_logits(dtype):
 
 def test_one_and_two_observations_and_many_classes():
     for n, k in ((1, 2), (2, 2), (1, 1000), (2, 1000)):
-        logits = RNG.normal(size=(n, k))
+        logits = np.random.default_rng(n).normal(size=(n, k))
         prob = np.array(naive(logits.tolist()))
         expected = estimation.log_score(np.zeros(n, dtype=int), prob)
         assert estimation.log_score(np.zeros(n, dtype=int), logits, input="logits") == pytest.approx(
@@ -178,7 +177,7 @@ def test_one_and_two_observations_and_many_classes():
 
 
 def test_large_arrays_of_single_precision_stay_single():
-    logits = RNG.normal(size=(4200, 1000)).astype(np.float32)
+    logits = np.random.default_rng(0).normal(size=(4200, 1000)).astype(np.float32)
     found, _ = as_probabilities(logits, "y_prob", "logits")
     assert found.dtype == np.float32
     np.testing.assert_allclose(found[:5], naive(logits[:5].tolist()), rtol=1e-5)

@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,7 +56,9 @@ def test_any_batches_in_any_order_are_one_call(data):
 
 def test_it_is_the_metric_of_torchmetrics():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'caltest[torch]'")
-    theirs = pytest.importorskip("torchmetrics.classification", reason="torchmetrics is not installed")
+    theirs = pytest.importorskip(
+        "torchmetrics.classification", reason="torchmetrics is not installed: pip install torchmetrics"
+    )
     y, p = problem(2000, dtype=np.float32)
     for n_classes, prob, label, other in [
         (4, p, y, theirs.MulticlassCalibrationError(4)),
@@ -70,7 +73,6 @@ def test_it_is_the_metric_of_torchmetrics():
 
 
 def test_kinds_of_batches_and_memory():
-    pd = pytest.importorskip("pandas")
     y, p = problem(n_classes=3)
     expected = usual(y, p)
     assert fed(y, p, 100).compute() == expected
