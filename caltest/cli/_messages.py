@@ -56,6 +56,8 @@ _PHRASES = (
     (r"column of `y_prob`", "probability column"),
     (r"a two-outcome lens such as (\w+\(\))", r'a lens with two outcomes, such as --lens "\1"'),
     ("`rng` must be None or", "`rng` must be"),
+    ('pass input="logits"', "say --logits"),
+    ("pass y_prob / 100", "say --percent"),
     (r"\b(in row \d+(, column \d+)?)", r"\1 (counted from 0)"),
 )
 

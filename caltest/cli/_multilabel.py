@@ -38,7 +38,9 @@ def run_multilabel(options: argparse.Namespace) -> int:
     from caltest.results._plain import to_plain
 
     refuse_if(options.file is None, "--multilabel needs a FILE")
-    other = given_option(options, [name for name in (*OF_COLUMNS, *_OTHERS) if name not in ("label", "prob", *_BESIDE)])
+    other = given_option(
+        options, [name for name in (*OF_COLUMNS, *_OTHERS) if name not in ("label", "prob", "input", *_BESIDE)]
+    )
     refuse_if(
         other is not None, f"{options.words.get(other, other)} is for a single label: leave out --multilabel or it"
     )
@@ -52,9 +54,13 @@ def run_multilabel(options: argparse.Namespace) -> int:
     lead = lead_column(options)
     design["lead"] = options.lead if lead is None else _column(columns, lead)
     refuse_if(design["lead"] is not None and "time" not in design, NO_TIME)
+    given_prob = pd.DataFrame({name: _column(columns, prob) for name, (_, prob) in pairs.items()})
+    if options.input == "percent":
+        given_prob = given_prob.apply(lambda values: values / 100 if values.dtype.kind in "iuf" else values)
     table = multilabel_table(
         pd.DataFrame(labels),
-        pd.DataFrame({name: _column(columns, prob) for name, (_, prob) in pairs.items()}),
+        given_prob,
+        input="logits" if options.input == "logits" else "probabilities",
         **design,
         **chosen(options, "statistic", "n_resamples", "alpha", "workers", "rng", "progress"),
     )

@@ -53,6 +53,21 @@ def test_the_command_that_it_advises_is_accepted(pictures, tmp_path, run):
     assert (code, out.exists()) == (0, True)
 
 
+def test_percentages_and_logits(pictures, tmp_path, answer, run):
+    path, frame = pictures
+    names = ["cat_prob", "dog_prob", "eel_prob"]
+    expected = answer("test", path, "--multilabel")["tests"]
+    frame.assign(**{name: 100 * frame[name] for name in names}).to_csv(tmp_path / "percent.csv", index=False)
+    frame.assign(**{name: np.log(frame[name] / (1 - frame[name])) for name in names}).to_csv(tmp_path / "logits.csv")
+    for kind in ("percent", "logits"):
+        found = answer("test", tmp_path / f"{kind}.csv", "--multilabel", f"--{kind}")["tests"]
+        for one, other in zip(found, expected, strict=True):
+            assert one["pvalue"] == other["pvalue"], kind
+            assert one["statistic"] == pytest.approx(other["statistic"])
+        code, _, err = run("test", tmp_path / f"{kind}.csv", "--multilabel")
+        assert (code, f"--{kind}" in err) == (2, True), err
+
+
 def test_labels_that_are_known_later(pictures, run, answer):
     path, frame = pictures
     dated = frame.assign(day=pd.date_range("2024-01-01", periods=400).astype(str), later="7D")
