@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, Unpack
 
@@ -92,7 +92,7 @@ def subgroup_tests(
 
     Parameters
     ----------
-    subgroup : array-like of shape (n_samples,) or (n_samples, n_columns), or data frame
+    subgroup : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping of names to columns
         The subgroup of every observation: labels of any type. With several columns, the levels of each column are
         subgroups. They must depend on predictions or covariates, never on outcomes.
     lens : lens, optional
@@ -239,6 +239,8 @@ def _columns(subgroup: Any) -> dict[str, Any]:
         names = list(subgroup.columns)
         refuse_if(len(set(names)) < len(names), f"`subgroup` must have columns of different names, got {names}.")
         columns = {str(name): subgroup[name] for name in names}
+    elif isinstance(subgroup, Mapping):
+        columns = {str(name): values for name, values in subgroup.items()}
     elif hasattr(subgroup, "dtype") and not isinstance(subgroup, np.ndarray):  # a series, or categories
         columns = {"": subgroup}
     else:

@@ -287,6 +287,20 @@ and west.
     assert printed(tests) == expected
 
 
+def test_columns_in_a_mapping_are_those_of_a_frame():
+    rng = np.random.default_rng(0)
+    prob = rng.uniform(0.2, 0.8, 200)
+    columns = {"site": np.arange(200) % 2, "age": np.repeat(["old", "young"], 100)}
+    label, fast = (rng.random(200) < prob).astype(int), {"n_resamples": 99, "rng": 0}
+    found = ct.subgroup_tests(label, prob, subgroup=columns, **fast)
+    expected = ct.subgroup_tests(label, prob, subgroup=pd.DataFrame(columns), **fast)
+    assert (found.subgroups, found.pvalue) == (expected.subgroups, expected.pvalue)
+    by_fold = ct.subgroup_tests(label, prob, subgroup=columns, folds=np.arange(200) // 50 % 2, **fast)
+    assert by_fold.subgroups == expected.subgroups
+    with pytest.raises(ValueError, match="a label for each of the 200 observations, got 3"):
+        ct.subgroup_tests(label, prob, subgroup={"site": [1, 2, 3]}, **fast)
+
+
 def test_only_rejected_subgroups_have_a_direction():
     """Half of a calibrated model's tables once named the direction of a subgroup that was not rejected."""
     rng = np.random.default_rng(1)
