@@ -142,8 +142,8 @@ REFUSED = {
     "outside.csv": (
         "label,p\n1,0.5\n0,1.5\n" + "0,0.2\n1,0.9\n" * 9 + "1,1.2\n",
         [],
-        "1.5 in line 3, column 'p', is no probability between 0 and 1 (2 such values: 2 of the column 'p' (line 3, "
-        "line 22)); correct it, remove the row, or name other columns with --prob",
+        "1.5 in line 3, column 'p', is no probability between 0 and 1 (2 such values: line 3, "
+        "line 22); correct it, remove the row, or name other columns with --prob",
     ),
     "prefixed.csv": ("label,p_a,p_b\na,0.5,high\nb,0.5,high\n", [], "'high' in line 2, column 'p_b', is not a number"),
     "hundred.csv": (

@@ -234,7 +234,10 @@ def _selection(table: Table, no_label: NDArray[np.bool_], prob: Sequence[str]) -
 def _all_of_them(table: Table, rows: Mapping[str, NDArray[Any]]) -> str:
     """Return how many values are wrong, by column and with the first places; nothing if there is one."""
     number = sum(each.size for each in rows.values())
-    return f" ({number:,} such values: {_by_column(table, rows)})" if number > 1 else ""
+    if number < 2:
+        return ""
+    only = next(iter(rows.values())) if len(rows) == 1 else None
+    return f" ({number:,} such values: {_by_column(table, rows) if only is None else _places(table, only)})"
 
 
 def _by_column(table: Table, rows: Mapping[str, NDArray[Any]]) -> str:
