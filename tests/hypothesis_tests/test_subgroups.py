@@ -291,7 +291,7 @@ def test_columns_in_a_mapping_are_those_of_a_frame():
     rng = np.random.default_rng(0)
     prob = rng.uniform(0.2, 0.8, 200)
     columns = {"site": np.arange(200) % 2, "age": np.repeat(["old", "young"], 100)}
-    label, fast = (rng.random(200) < prob).astype(int), {"n_resamples": 99, "rng": 0}
+    label, fast = (rng.random(200) < prob).astype(int), {"n_resamples": 199, "rng": 0}
     found = ct.subgroup_tests(label, prob, subgroup=columns, **fast)
     expected = ct.subgroup_tests(label, prob, subgroup=pd.DataFrame(columns), **fast)
     assert (found.subgroups, found.pvalue) == (expected.subgroups, expected.pvalue)
