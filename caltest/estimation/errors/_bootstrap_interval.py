@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, Unpack
 
 import numpy as np
@@ -20,7 +21,7 @@ from caltest.predictions.inputs._validation import (
     validate_level,
     validate_rng,
 )
-from caltest.resampling.draws._rows import BootstrapDraws
+from caltest.resampling.draws._rows import BootstrapDraws, LeftOut
 from caltest.resampling.draws._signs import group_of
 from caltest.resampling.engine._evaluation import components, null_values
 from caltest.resampling.engine._run import settle
@@ -254,13 +255,17 @@ def bootstrap_interval(
             acceleration=None,
             notes=(Note("C601", "The estimate is infinite, as a label had probability 0: there is no interval."),),
         )
+    evaluate = partial(null_values, chosen, sample)
     with reporting(options["progress"], "resampling observations") as report:
-        values = draws.map(lambda part: null_values(chosen, sample, part), options["workers"], report)
+        values = draws.map(evaluate, options["workers"], report)
     shares = np.array([(1 - level) / 2, (1 + level) / 2])
     correction, acceleration = None, None
     if kind == "BCa":
         correction = _bias_correction(estimate, values)
-        acceleration = _acceleration(_jackknife(chosen, sample, generator))
+        others = _left_out(sample, generator)
+        acceleration = 0.0
+        if others.n_resamples > 1:
+            acceleration = _acceleration(others.map(evaluate, options["workers"]))
         shares = _corrected(shares, correction, acceleration)
     low, high = np.quantile(values, shares)
     if kind == "basic":
@@ -303,19 +308,11 @@ def _bias_correction(estimate: float, values: NDArray[np.float64]) -> float:
     return float(ndtri(min(max(below, half), 1 - half)))
 
 
-def _jackknife(statistic: Statistic, sample: Sample, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return the statistic without each observation, or without each of many groups of them, ``(n_groups,)``."""
+def _left_out(sample: Sample, rng: np.random.Generator) -> LeftOut:
+    """Return the observations without each of them (of its groups), or without each of many sets of them."""
     _, unit = np.unique(group_of(sample), return_inverse=True)
     n = int(unit.max()) + 1
-    n_groups = min(n, _GROUPS)
-    if n == 1:
-        return np.zeros(1)
-    group = (rng.permutation(n) % n_groups)[unit]
-    values = np.empty(n_groups)
-    for g in range(n_groups):
-        kept = sample.take(np.flatnonzero(group != g))
-        values[g] = statistic.evaluate(kept, kept.outcome)
-    return values
+    return LeftOut.each((rng.permutation(n) % _GROUPS)[unit])
 
 
 def _acceleration(values: NDArray[np.float64]) -> float:

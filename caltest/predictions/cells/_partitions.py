@@ -76,7 +76,7 @@ class Partition(Specification, ABC):
         event : array of shape (n_samples,)
             The event's probabilities, increasing.
         drawn : array of shape (n_replicates, n_samples)
-            How often each observation was drawn, in the lower 8 bits.
+            How often each observation was drawn, in the lower 8 bits; as many of them in every replicate.
 
         Returns
         -------
@@ -94,7 +94,7 @@ class Partition(Specification, ABC):
         ----------
         sample : Sample
             The sample that observations are drawn from.
-        positions, outcomes : arrays of shape (n_replicates, n_samples)
+        positions, outcomes : arrays of shape (n_replicates, n_drawn)
             Positions of the observations drawn, and their outcomes.
 
         Returns
@@ -103,6 +103,11 @@ class Partition(Specification, ABC):
             Numbers of observations, sums of the sample's ``null_prob``, and counts of outcomes.
         """
         raise NotImplementedError
+
+
+def number_drawn(drawn: NDArray[np.uint16]) -> int:
+    """Return how many observations every replicate of ``drawn (n_replicates, n_samples)`` has, as `refit` takes it."""
+    return int((drawn[0] & np.uint16(255)).sum())
 
 
 def block_starts(values: Floats) -> Integers:

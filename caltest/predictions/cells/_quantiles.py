@@ -14,6 +14,7 @@ from caltest.predictions.cells._partitions import (
     Intervals,
     Partition,
     block_starts,
+    number_drawn,
     require_two_outcomes,
     resolve_n_cells,
     validate_n_cells,
@@ -102,10 +103,11 @@ class EqualMass(Partition):
 
     def refit(self, event: Floats, drawn: NDArray[np.uint16]) -> Integers:
         """Cut every resample; a cell starts at the first block of ties that begins at or after its cut."""
-        n_cells = resolve_n_cells(self.n_cells, len(event))
-        size, larger = divmod(len(event), n_cells)
+        n_drawn = number_drawn(drawn)
+        n_cells = resolve_n_cells(self.n_cells, n_drawn)
+        size, larger = divmod(n_drawn, n_cells)
         even = np.cumsum(np.where(np.arange(n_cells) < larger, size + 1, size))[:-1]
-        cut = self._multiples(len(event)) if self.cut == "floor" else even
+        cut = self._multiples(n_drawn) if self.cut == "floor" else even
         return cut_equal_mass(block_starts(event), drawn, cut)
 
     def _multiples(self, n_samples: int) -> Integers:

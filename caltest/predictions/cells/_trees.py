@@ -19,7 +19,7 @@ from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample
-from caltest.predictions.cells._partitions import Assignment, Boxes, Intervals, Partition, block_starts
+from caltest.predictions.cells._partitions import Assignment, Boxes, Intervals, Partition, block_starts, number_drawn
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._options import InputOption
 from caltest.predictions.inputs._refusals import refuse, refuse_if, require
@@ -120,7 +120,7 @@ class VarianceTree(Partition):
     def refit(self, event: Floats, drawn: NDArray[np.uint16]) -> Integers:
         """Grow the tree on every resample of two outcomes, cut at medians."""
         values = np.ascontiguousarray(event)
-        return fit_trees(values, block_starts(values), drawn, *self._limits(len(event)))
+        return fit_trees(values, block_starts(values), drawn, *self._limits(number_drawn(drawn)))
 
     def starts(self, values: Floats) -> Integers:
         """Grow the tree on every data set of two outcomes, ``values (n_replicates, n_samples)``, cut at medians."""
@@ -137,9 +137,10 @@ class VarianceTree(Partition):
         """Grow the tree on every resample of more than two outcomes, and sum over its leaves."""
         prob, null_prob = np.ascontiguousarray(sample.prob), sample.null_prob
         rank = sample.once(_ranks)
-        min_samples, min_leaf, _, cells = self._limits(sample.n_samples)
+        n_drawn = positions.shape[1]
+        min_samples, min_leaf, _, cells = self._limits(n_drawn)
         limits = min_samples, min_leaf, cells
-        capacity = min(cells, 4 * sample.n_samples // min_samples + 16)
+        capacity = min(cells, 4 * n_drawn // min_samples + 16)
         while True:
             shape = len(positions), capacity
             sums = np.zeros(shape), np.zeros((*shape, sample.n_outcomes)), np.zeros((*shape, sample.n_outcomes))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from caltest._compiled._alias import alias_tables
 from caltest._compiled._cells import sum_multiplicities
 from caltest._compiled._draws import draw_class_rows, draw_classes, draw_events, draw_multiplicities, draw_rows
-from caltest.predictions._arrays import Floats
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample, outcome_thresholds
 from caltest.predictions.cells._cells import CellSums, cells_of
@@ -134,6 +134,76 @@ class BootstrapDraws(RowDraws):
     def summarise(self, sample: Sample, summary: Summary) -> Iterator[Any] | None:
         """Count observations instead of copying them, unless whole groups are drawn."""
         return super().summarise(sample, summary) if sample.group is None else None
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut(RowDraws):
+    """All observations but those of one group, with observed labels: replicate g leaves out group g. Nothing is drawn.
+
+    Attributes
+    ----------
+    group : array of shape (n_samples,)
+        Group of each observation, 0 to ``n_resamples - 1`` of all replicates.
+    """
+
+    group: Integers
+
+    _prob = staticmethod(_observed_prob)
+
+    @classmethod
+    def each(cls, group: Integers) -> Self:
+        """Return a replicate for each of the groups 0, 1, ..., none of them empty."""
+        return cls(np.uint64(0), 0, int(group.max()) + 1, group)
+
+    def slices(self, size: int) -> list[Self]:
+        """Cut into consecutive parts of at most ``size`` replicates with as many observations each."""
+        counts = np.bincount(self.group)[self.first : self.first + self.n_resamples]
+        ends = np.append(np.flatnonzero(np.diff(counts)) + 1, len(counts))
+        parts, start = [], 0
+        for end in ends:
+            alike = replace(self, first=self.first + start, n_resamples=int(end) - start)
+            parts += super(LeftOut, alike).slices(size)
+            start = int(end)
+        return parts
+
+    def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
+        """Yield the observations that are kept, in one replicate after the other."""
+        for kept in self._kept:
+            left = sample.take(np.flatnonzero(kept))
+            yield left, left.outcome[None]
+
+    def rows(self, sample: Sample) -> tuple[NDArray[np.int32], NDArray[Any]]:
+        """Return the positions that are kept and their outcomes, where every replicate has as many."""
+        rows = np.nonzero(self._kept)[1].astype(np.int32).reshape(self.n_resamples, -1)
+        return rows, sample.outcome[rows]
+
+    def multiplicities(self, sample: Sample) -> NDArray[np.uint16]:
+        """Return 1 + 256 times the event of each observation, 0 where it is left out, ``(n_resamples, n_samples)``."""
+        return self._kept * (1 + 256 * sample.outcome.astype(np.uint16))
+
+    def sums_of_fixed_cells(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
+        """Yield sums over the cells of the sample, each from those of the groups before and after."""
+        cells = cells_of(sample, partition)
+        for part in self.blocks_of(16 * cells.n_cells * sample.n_outcomes):
+            groups = np.clip(self.group - part.first, -1, part.n_resamples) + 1
+            index, shape = groups * cells.n_cells + cells.index, (part.n_resamples + 2, cells.n_cells)
+            own = [np.bincount(index, values, np.prod(shape)) for values in (None, *sample.null_prob.T)]
+            happened = np.bincount(index * sample.n_outcomes + sample.outcome, None, np.prod(shape) * sample.n_outcomes)
+            yield CellSums(
+                _others(own[0].reshape(shape)),
+                _others(np.stack(own[1:], axis=-1).reshape(*shape, -1)),
+                _others(happened.reshape(*shape, -1)),
+            )
+
+    @property
+    def _kept(self) -> Booleans:
+        return self.group != np.arange(self.first, self.first + self.n_resamples)[:, None]
+
+
+def _others(values: NDArray[Any]) -> Floats:
+    """Return for each row but the first and the last the sum of all other rows; none is subtracted from a total."""
+    before, after = np.cumsum(values, axis=0)[:-2], np.cumsum(values[::-1], axis=0)[-3::-1]
+    return (before + after).astype(np.float64)
 
 
 def _thresholds(sample: Sample, prob: OutcomeProb) -> NDArray[np.uint32]:

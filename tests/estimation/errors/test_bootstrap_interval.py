@@ -71,12 +71,26 @@ def test_groups_of_observations_give_nearly_the_acceleration_of_single_ones():
     assert abs(grouped - (u**3).sum() / (6 * (u**2).sum() ** 1.5)) < 4 * np.sqrt(15) / 1200
 
 
+def test_the_acceleration_with_groups_is_that_of_copied_observations():
+    """All observations but those of one group, for groups of different sizes, cells fitted again and weights."""
+    y, prob = problem(3, 90)
+    groups, weight = np.arange(90) ** 2 % 17, 1.0 + np.arange(90) % 4
+    for options in ({}, {"groups": groups}, {"groups": groups, "sample_weight": weight}):
+        found = ct.bootstrap_interval(y, prob, n_resamples=9, rng=0, **options)
+        unit, weights = options.get("groups", np.arange(90)), options.get("sample_weight", np.ones(90))
+        kept = [unit != one for one in np.unique(unit)]
+        left = [ct.calibration_error(y[k], prob[k], sample_weight=weights[k]) for k in kept]
+        u = np.mean(left) - left
+        assert found.acceleration == pytest.approx((u**3).sum() / (6 * (u**2).sum() ** 1.5), rel=1e-9)
+
+
 def test_a_seed_and_any_number_of_workers_give_the_same_answer():
     y, prob = problem(3, 80)
     one = ct.bootstrap_interval(y, prob, n_resamples=99, rng=5)
     two = ct.bootstrap_interval(y, prob, n_resamples=99, rng=np.random.default_rng(5), workers=2)
     np.testing.assert_array_equal(one.bootstrap_distribution, two.bootstrap_distribution)
     assert tuple(one) == tuple(two) == tuple(one.confidence_interval)
+    assert one.acceleration == two.acceleration != 0
     assert one.n_resamples == 99
 
 

@@ -1,6 +1,6 @@
 """Resampled observations: from the right distribution, and counted as if they had been copied."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from caltest._compiled._draws import random_words
 from caltest.predictions._sample import make_sample
 from caltest.predictions.cells._cells import cells_of
 from caltest.resampling.draws._alias_tables import Strata
-from caltest.resampling.draws._rows import BootstrapDraws, RowDraws
+from caltest.resampling.draws._rows import BootstrapDraws, LeftOut, RowDraws
 from caltest.resampling.draws._summaries import CellCounts
 from caltest.resampling.engine._evaluation import null_values
 from caltest.results._naming import describe
@@ -101,6 +101,15 @@ def test_bootstrapped_statistics_against_numpys_resampling():
 
 # Partitions that are fitted again: the same draws, counted or copied.
 
+
+def left_out(sample):
+    """Observations without one of 7 groups whose sizes differ by 1, and of squares modulo 13, in no order."""
+    n = sample.n_samples
+    even, uneven = np.random.default_rng(3).permutation(n) % 7, np.random.default_rng(4).permutation(n) ** 2 % 13
+    groups = (np.unique(group, return_inverse=True)[1] for group in (even, uneven))
+    return [LeftOut.each(group) for group in groups if n > 1]
+
+
 EVENTS = {
     "spread": lambda rng: rng.random(400),
     "ties": lambda rng: rng.integers(0, 21, 300) / 20,
@@ -136,7 +145,7 @@ def test_refitted_intervals_equal_copied_observations(partition):
         p = make(np.random.default_rng(0))
         sample = make_sample(np.random.default_rng(1).random(len(p)) < p**2, p)
         assert partition.refits
-        for draws in (RowDraws.of(20, rng=1), BootstrapDraws.of(20, rng=1)):
+        for draws in (RowDraws.of(20, rng=1), BootstrapDraws.of(20, rng=1), *left_out(sample)):
             assert_refitted_as_copied(partition, sample, draws)
 
     assert failures(EVENTS, check) == {}
@@ -150,10 +159,32 @@ def test_refitted_leaves_equal_copied_observations(partition):
         prob = make(np.random.default_rng(0))
         sample = make_sample(draw_labels(prob[::-1], np.random.default_rng(1)), prob)
         assert partition.refits_classes
-        for draws in (RowDraws.of(20, rng=1), BootstrapDraws.of(20, rng=1)):
+        for draws in (RowDraws.of(20, rng=1), BootstrapDraws.of(20, rng=1), *left_out(sample)):
             assert_refitted_as_copied(partition, sample, draws)
 
     assert failures(CLASSES, check) == {}
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("partition", [caltest.EqualWidth(5), caltest.EqualWidth(1), lambda p: (p[:, 0] > 0.3) + 0])
+def test_observations_that_are_left_out_of_fixed_cells(partition, n_classes):
+    """Also where some cells lose all observations, and where outcomes are simulated from other probabilities."""
+    for n in (2, 40, 700):
+        sample = make_sample(*problem(n, n_classes))
+        sample = replace(sample, given_null=sharper(sample.prob))
+        for draws in left_out(sample):
+            assert_refitted_as_copied(partition, sample, draws)
+
+
+def test_a_group_that_is_left_out_is_whole():
+    """One replicate for each group, with the labels of the observations that are kept."""
+    y_true, prob, group = of_groups(60, 3, 9)
+    sample = make_sample(y_true, prob)
+    blocks = list(LeftOut.each(group[sample.row]).blocks(sample))
+    assert len(blocks) == 9
+    for g, (kept, outcomes) in enumerate(blocks):
+        np.testing.assert_array_equal(np.sort(kept.row), np.flatnonzero(group != g))
+        np.testing.assert_array_equal(outcomes[0], y_true[kept.row])
 
 
 @pytest.mark.slow
@@ -277,6 +308,8 @@ def test_a_partition_of_the_user_that_refits(n_classes):
     """`refit` is about two outcomes; with three observations are copied, unless there is `refit_classes`."""
     y_true, prob = problem(50, n_classes)
     sample = make_sample(y_true, prob)
+    for draws in left_out(sample):
+        assert_refitted_as_copied(HalvesOfClasses(), sample, draws)
     summarised = {kind: ROWS.draws(5, 0).summarise(sample, CellCounts(kind())) is not None for kind in KINDS_OF_HALVES}
     assert summarised == {Halves: n_classes == 2, CopiedHalves: False, HalvesOfClasses: True}
     options = {"resampling": ROWS, "n_resamples": 19, "rng": 0, "method": "monte-carlo"}
