@@ -22,7 +22,8 @@ from caltest.predictions.cells._cells import CellSums, cell_dtype, cells_of
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng, validate_workers
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._alias_tables import FEW, AliasTables, draw_many_labels, replicates_together
-from caltest.resampling.draws._points import Points
+from caltest.resampling.draws._label_tally import LabelTally
+from caltest.resampling.draws._points import Points, has_records
 from caltest.resampling.draws._summaries import CellCounts, EntryCounts, Summary, Wanted
 from caltest.resampling.draws._tally import Tally
 from caltest.results._progress import Progress
@@ -78,8 +79,12 @@ class Draws(ABC):
         """Return what labels are drawn from by their departures from the usual ones; None if they are not."""
         return None
 
-    def tallied(self, tally: Tally) -> Mapping[Wanted, Any]:
-        """Return the summaries of a tally, of the labels of `blocks`; only where there are `points`."""
+    def tallies_labels(self, sample: Sample) -> bool:
+        """Return whether several summaries of labels that are all drawn are computed together."""
+        return False
+
+    def tallied(self, tally: Tally | LabelTally) -> Mapping[Wanted, Any]:
+        """Return the summaries of a tally, of the labels of `blocks`; where there are `points` or `tallies_labels`."""
         raise NotImplementedError
 
     def scale(self, sample: Sample, outcomes: NDArray[Any]) -> Floats | None:
@@ -137,18 +142,30 @@ class OutcomeDraws(Draws):
             yield from ((sample, outcomes) for outcomes in some)
             return
         for part in self.blocks_of(sample.n_samples):
-            out = np.empty((part.n_resamples, sample.n_samples), dtype=outcome_dtype(sample.n_outcomes))
-            draw_outcomes(sample.thresholds, self.seed, part.first, out)
-            yield sample, out
+            yield from ((sample, labels) for labels in part._labels(sample, part.n_resamples))
 
     def points(self, sample: Sample) -> Points | None:
         """Return what labels are drawn from by their departures, where these are few; None with weights."""
         return sample.once(Points.of) if sample.weight is None else None
 
-    def tallied(self, tally: Tally) -> Mapping[Wanted, Any]:
+    def tallies_labels(self, sample: Sample) -> bool:
+        """Return whether there are several classes, few entries, no weights, and no label that is impossible."""
+        plain = sample.n_outcomes > 2 and sample.weight is None and not sample.impossible.size
+        return plain and has_records(sample) and self.points(sample) is None
+
+    def tallied(self, tally: Tally | LabelTally) -> Mapping[Wanted, Any]:
         """Return the summaries of a tally, of the labels of `blocks`."""
+        if isinstance(tally, LabelTally):
+            return tally.read(self._labels(tally.sample, tally.together), self.n_resamples)
         size = replicates_of(tally.bytes_each)
         return tally.read(tally.points.blocks(*self._range, size), self.n_resamples)
+
+    def _labels(self, sample: Sample, size: int) -> Iterator[NDArray[Any]]:
+        """Yield labels that are all drawn, ``size`` replicates at a time, in the same memory."""
+        out = np.empty((min(size, self.n_resamples), sample.n_samples), dtype=outcome_dtype(sample.n_outcomes))
+        for part in self.slices(size):
+            draw_outcomes(sample.thresholds, self.seed, part.first, out[: part.n_resamples])
+            yield out[: part.n_resamples]
 
     @property
     def _range(self) -> tuple[np.uint64, int, int]:

@@ -143,6 +143,11 @@ class PathBlocks:
         return not self.rows.others.size and bool(np.array_equal(self.rows.usual, usual))
 
     @property
+    def n_usual(self) -> int:
+        """Number of rows that have a label on the base paths."""
+        return len(self.rows.place) - len(self.rows.others)
+
+    @property
     def n_paths(self) -> int:
         """Number of paths."""
         return self.rows.place.shape[1]

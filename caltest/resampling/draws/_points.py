@@ -77,10 +77,10 @@ class Points:
     @classmethod
     def of(cls, sample: Sample) -> Points | None:
         """Return the points of a sample; None where drawing every label is faster."""
+        if not has_records(sample):
+            return None
         prob = np.ascontiguousarray(sample.given_null)
         n_samples, n_outcomes = prob.shape
-        if n_outcomes > FEW or prob.size > MOST_ENTRIES:
-            return None
         usual, departure = np.empty(n_samples, dtype=outcome_dtype(n_outcomes)), np.empty(n_samples)
         usual_outcomes(prob, usual, departure)
         # Not `mean` and `sum`, whose order depends on the processor.
@@ -139,12 +139,19 @@ class Points:
         return Departures(entry.astype(np.uint32), np.concatenate([[0], np.cumsum(number)]))
 
 
+def has_records(sample: Sample) -> bool:
+    """Return whether there are tables by entry of what labels add to several summaries: observations times classes."""
+    return sample.n_outcomes <= FEW and sample.given.size <= MOST_ENTRIES
+
+
 def usual_labels(sample: Sample) -> Integers:
     """Return the usual label of each observation, ``(n_samples,)``: what most draws have; -1 where there is none.
 
-    Where labels are drawn by their departures every observation has one.
+    Where labels are drawn by their departures every observation has one; where all are counted none has.
     """
     points, null = sample.once(Points.of), sample.given_null
     if points is not None:
         return points.usual.astype(np.int64)
+    if has_records(sample):
+        return np.full(sample.n_samples, -1)
     return np.where(null.max(axis=1) >= _LIKELY, null.argmax(axis=1), -1)

@@ -170,8 +170,8 @@ class Tally:
         self._counted = [(view, some) for view, some in wanted if isinstance(some, CellCounts | EntryCounts)]
         self._summed = [(view, some) for view, some in wanted if isinstance(some, EntrySums)]
         self._paths = CountedPaths.of(points, wanted)
-        self._terms = [_Terms.of(view.sample, summary) for view, summary in self._summed]
-        sizes = [_n_counters(view.sample, summary) for view, summary in self._counted]
+        self._terms = [Terms.of(view.sample, summary) for view, summary in self._summed]
+        sizes = [n_counters_of(view.sample, summary) for view, summary in self._counted]
         self._ends = np.cumsum([0, *sizes])
         n_counters = int(self._ends[-1]) + self._paths.n_counters
         first_path = int(self._ends[-1])
@@ -206,7 +206,7 @@ class Tally:
             pair: terms.read(total) for pair, terms, total in zip(self._summed, self._terms, sums.T, strict=True)
         }
         for pair, start, end in zip(self._counted, self._ends[:-1], self._ends[1:], strict=True):
-            found[pair] = _read(*pair, counts[:, start:end])
+            found[pair] = read_counts(*pair, counts[:, start:end])
         return found | self._paths.by_summary(values)
 
     def of_labels(self, labels: NDArray[Any]) -> dict[Wanted, Any]:
@@ -215,7 +215,7 @@ class Tally:
 
     def _counters_of_entries(self) -> Iterator[Listed]:
         for (view, summary), start in zip(self._counted, self._ends[:-1], strict=True):
-            counter, outcomes = _counters(view.sample, summary)
+            counter, outcomes = counters_of(view.sample, summary)
             entry, position = _entries_of(view, outcomes, self.points.n_outcomes)
             yield entry, (counter.ravel()[position] + start).astype(np.int32), None
 
@@ -314,14 +314,15 @@ def _entries_of(view: LensView, outcomes: Integers, n_labels: int) -> tuple[NDAr
     return (view.base_row[row] * n_labels + label).astype(np.int32), row * shape[1] + column
 
 
-def _n_counters(sample: Sample, summary: CellCounts | EntryCounts) -> int:
+def n_counters_of(sample: Sample, summary: CellCounts | EntryCounts) -> int:
+    """Return the number of counters of a summary."""
     if isinstance(summary, EntryCounts):
         return summary.n_cells
     n_cells = cells_of(sample, summary.partition).n_cells
     return n_cells if sample.n_outcomes == 2 else n_cells * sample.n_outcomes
 
 
-def _counters(sample: Sample, summary: CellCounts | EntryCounts) -> tuple[Integers, Integers]:
+def counters_of(sample: Sample, summary: CellCounts | EntryCounts) -> tuple[Integers, Integers]:
     """Return the counters ``(n_samples, n)`` of n outcomes of each observation, and the outcomes that are counted."""
     outcomes = np.arange(sample.n_outcomes)
     if isinstance(summary, EntryCounts):
@@ -332,7 +333,7 @@ def _counters(sample: Sample, summary: CellCounts | EntryCounts) -> tuple[Intege
     return index * sample.n_outcomes + outcomes, outcomes
 
 
-def _read(view: LensView, summary: CellCounts | EntryCounts, counts: NDArray[np.int32]) -> Any:
+def read_counts(view: LensView, summary: CellCounts | EntryCounts, counts: NDArray[np.int32]) -> Any:
     """Return what a statistic receives of its counters ``(n_replicates, n_counters)``."""
     if isinstance(summary, EntryCounts):
         return counts
@@ -347,7 +348,7 @@ def _read(view: LensView, summary: CellCounts | EntryCounts, counts: NDArray[np.
 
 
 @dataclass(frozen=True, eq=False)
-class _Terms:
+class Terms:
     """What labels add to a sum, in whole numbers of a unit.
 
     Whole numbers have the same sum in any order, so that equal sums are equal: the observed one is ranked among those
@@ -371,7 +372,7 @@ class _Terms:
     exponent: int
 
     @classmethod
-    def of(cls, sample: Sample, summary: EntrySums) -> _Terms:
+    def of(cls, sample: Sample, summary: EntrySums) -> Terms:
         """Return the terms of a sample; of two outcomes the second one relative to the first."""
         outcomes, largest = np.arange(sample.n_outcomes), float(np.abs(summary.term).max(initial=0.0))
         exponent = math.frexp(largest * 2.0 * sample.n_samples)[1]

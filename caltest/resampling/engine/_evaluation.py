@@ -14,10 +14,11 @@ from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if
+from caltest.resampling.draws._label_tally import LabelTally
 from caltest.resampling.draws._labels import Draws, counts_events
 from caltest.resampling.draws._points import Points
 from caltest.resampling.draws._signs import SignDraws
-from caltest.resampling.draws._summaries import Wanted
+from caltest.resampling.draws._summaries import LargestExcursion, Wanted
 from caltest.resampling.draws._tally import Tally, countable
 from caltest.resampling.engine._statistic import Statistic
 from caltest.results._progress import Progress
@@ -62,16 +63,18 @@ class Evaluation:
     def __init__(self, questions: Sequence[Question], base: Sample, draws: Draws) -> None:
         self._questions, self._base = questions, base
         self._signs = isinstance(draws, SignDraws)
-        self._known: list[list[Wanted] | None] = [None] * len(questions)
-        self._tally = None
-        points = None if self._signs else draws.points(base)
-        if points is not None and not _counts_events(questions):
-            self._known = [_known(question, points) for question in questions]
-            wanted = list(dict.fromkeys(pair for pairs in self._known if pairs for pair in pairs))
+        known: list[list[Wanted] | None] = [None] * len(questions)
+        self._tally: Tally | LabelTally | None = None
+        if not self._signs and not _counts_events(questions):
+            points = draws.points(base)
+            if points is not None:
+                known = [_known(question, points) for question in questions]
+            elif draws.tallies_labels(base):
+                known = [_known_of_labels(question) for question in questions]
+            wanted = list(dict.fromkeys(pair for pairs in known if pairs for pair in pairs))
             if wanted and sum(view.sample.given.size for view, _ in wanted) <= _MOST_ITEMS:
-                self._tally = Tally(points, wanted)
-            else:
-                self._known = [None] * len(questions)
+                self._tally = LabelTally.of(base, wanted) if points is None else Tally(points, wanted)
+        self._known = [None] * len(questions) if self._tally is None else known
 
     def nulls(self, draws: Draws, workers: int = 1, progress: Progress | None = None) -> list[Floats]:
         """Return the components of every question on all draws, ``(n_components, n_resamples)`` each."""
@@ -138,6 +141,16 @@ def _known(question: Question, points: Points) -> list[Wanted] | None:
     asked = [part.summary(question.sample) for part in question.statistic.components]
     found = [(question.view, each) for each in asked if each is not None and countable(points, question.view, each)]
     return found if len(found) == len(asked) else None
+
+
+def _known_of_labels(question: Question) -> list[Wanted] | None:
+    """Return the summaries of the components of a question if all have one, paths among them, otherwise None."""
+    if not question.view.is_base:
+        return None
+    asked = [part.summary(question.sample) for part in question.statistic.components]
+    found = [(question.view, each) for each in asked if each is not None]
+    has_paths = any(isinstance(each, LargestExcursion) for each in asked)
+    return found if len(found) == len(asked) and has_paths else None
 
 
 def _of_summaries(question: Question, known: list[Wanted], counted: Mapping[Wanted, Any], n_replicates: int) -> Floats:
