@@ -81,12 +81,12 @@ def _show_columns(given: Path | BinaryIO, options: argparse.Namespace) -> None:
     if not isinstance(given, Path):
         given.seek(0)
     try:
-        columns = read_columns(given, -1, as_text=False, **reading_of(options))
+        columns = read_columns(given, None, as_text=False, **reading_of(options))
     except ValueError:
         return
     shown = []
     for name, values in columns.items():
-        column = pd.Series(values)
+        column = pd.Series(values.ravel())
         present = column.dropna()
         try:
             low, high, different = present.min(), present.max(), present.nunique()
@@ -96,11 +96,10 @@ def _show_columns(given: Path | BinaryIO, options: argparse.Namespace) -> None:
         kind = kinds.get(
             column.dtype.kind, "texts" if present.map(lambda one: isinstance(one, str)).all() else "others"
         )
-        first = ", ".join(f"{one:.6g}" if isinstance(one, float | np.floating) else str(one) for one in values[:3])
-        row = (name, kind, f"{different:,}", f"{len(column) - len(present):,}", low, high, first)
+        kind = f"{kind}, {' x '.join(map(str, values.shape))}" if values.ndim > 1 else kind
+        said = [f"{one:.6g}" if isinstance(one, float | np.floating) else str(one) for one in (low, high, *column[:3])]
+        row = (name, kind, f"{different:,}", f"{len(column) - len(present):,}", *said[:2], ", ".join(said[2:]))
         shown.append([text if len(text := str(cell)) <= _WIDEST else f"{text[:_WIDEST]}..." for cell in row])
-    if not shown:  # arrays, of which nothing says how many observations they have
-        return
     heads = ["column", "holds", "different", "missing", "from", "to", "first values"]
     print(pd.DataFrame(shown, columns=heads).head(_MOST_ROWS).to_string(index=False), flush=True)
 

@@ -144,8 +144,8 @@ def compare_models(
     >>> comparison.ranking
     ('neural_network', 'logistic_regression', 'random_forest', 'naive_bayes')
     >>> print(comparison.pairs[1].conclusion)  # doctest: +NORMALIZE_WHITESPACE
-    logistic_regression is better calibrated than random_forest: its typical error is 4.4 points, that of random_forest
-    6.6 (adjusted p = 0.043).
+    logistic_regression is better calibrated than random_forest: its typical error is 4.4 points, and that of
+    random_forest is 6.6 points (adjusted p = 0.043).
     """
     validate_choice(correction, "correction", CORRECTIONS)
     cells, classes, n_resamples = options["partition"], options["classes"], options["n_resamples"]

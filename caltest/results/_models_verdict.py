@@ -37,17 +37,18 @@ def typical_error(name: str, error: float, interval: ConfidenceInterval | None =
     points = None if interval is None else ConfidenceInterval(*(100 * end for end in interval))
     number = Number(name=name, estimate=100 * error, interval=points, shown="")
     if points is None or _is_bound(number):
-        shown = f"{in_points(number)} points" if points is None or points.high < _LARGEST else "not known"
+        said = f"{in_points(number)} points".replace("at most", "up to")  # in a table
+        shown = said if points is None or points.high < _LARGEST else "not known"
     else:
         shown = _with_ends(number.estimate, points)
     return Number(name=name, estimate=100 * error, interval=points, shown=shown)
 
 
 def in_points(number: Number, digits: int = _DIGITS) -> str:
-    """Return a typical error without its unit: "2.4", "up to 7.0", or "about 0" without an interval."""
+    """Return a typical error without its unit: "2.4", "at most 7.0", or "about 0" without an interval."""
     if number.interval is None and number.estimate <= 0:
         return "about 0"
-    return f"{'up to ' if _is_bound(number) else ''}{_shown(number):.{digits}f}"
+    return f"{'at most ' if _is_bound(number) else ''}{_shown(number):.{digits}f}"
 
 
 def _is_bound(number: Number) -> bool:
@@ -364,8 +365,8 @@ def _better(
     digits = next((d for d in range(_DIGITS, 1 + _MOST_DIGITS) if _in_order(best, rest, d)), None)
     if digits is not None:
         what = "their typical errors are" if several else "its typical error is"
-        those = f"that of {losers[0]}" if len(losers) == 1 else "those of the others"
-        sizes = f": {what} {_listed(best, digits)} points, {those} {_listed(rest, digits)}"
+        those = f"that of {losers[0]} is" if len(losers) == 1 else "those of the others are"
+        sizes = f": {what} {_listed(best, digits)} points, and {those} {_listed(rest, digits)} points"
     whom = f"all {len(losers)} others" if all_others and len(losers) > _MOST else _some(losers)
     verb, place = "are" if several else "is", least.place if len(found) == 1 else ""
     return f"{_some(winners)} {verb} better calibrated than {whom}{place}{sizes} ({p})."

@@ -420,3 +420,47 @@ def test_half_precision_is_read_and_shown(tmp_path, run):
     assert "first rows, of 50 observations" in out
     assert err.startswith("caltest: note: Half precision (float16) of the probability columns: rows do not sum to 1.")
     assert len(err.splitlines()) == 1
+
+
+def test_refused_arrays_are_shown_with_the_command_that_reads_them(tmp_path, run):
+    rng = np.random.default_rng(3)
+    prob = rng.dirichlet(np.ones(3), size=20)
+    arrays = {"val_logits": np.log(prob) - 1, "hidden": rng.normal(size=(20, 8)), "gold": prob.argmax(axis=1)}
+    np.savez(tmp_path / "a.npz", **arrays, row=np.arange(20), head=rng.random((20, 2)))
+    code, out, err = run("guess", tmp_path / "a.npz")
+    assert code == 2
+    shown = {line.split()[0]: line for line in out.splitlines()[1:]}
+    assert [*shown] == [*arrays, "row", "head"]
+    assert "numbers, 20 x 3" in shown["val_logits"]
+    assert f"{arrays['val_logits'].min():.6g}" in shown["val_logits"]
+    assert shown["gold"].endswith(", ".join(map(str, arrays["gold"][:3])))
+    code, out, _ = run(*err.split("the file means: caltest ")[1].split(), "--json")
+    assert code == 0
+    assert [one["column"] for one in json.loads(out)["data"]["columns"]] == [f"val_logits[{k}]" for k in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([0.2, 1.7, 0.5] * 10, "remove the row, or name other columns with --prob"),
+        ([*[0.2] * 27, 1.5, 2.5, 3.5], "if these are percentages: --percent. If that"),
+        ([*[0.2] * 97, 1.5, 2.5, 3.5], "name other columns with --prob; if all are percentages: --percent"),
+        ([*[0.2] * 20, *[99] * 10], "remove the row, or name other columns with --prob"),
+    ],
+)
+def test_percentages_of_a_rare_event(tmp_path, run, values, words):
+    lines = [f"{k % 2},{value}" for k, value in enumerate(values)]
+    (tmp_path / "a.csv").write_text("\n".join(["died,risk", *lines]))
+    code, _, err = run("guess", tmp_path / "a.csv")
+    assert code == 2
+    assert words in err
+    assert ("--percent" in words) == ("--percent" in err)
+
+
+def test_percentages_and_probabilities_read_as_logits_are_noticed(tmp_path, run):
+    for name, factor in (("probabilities", 0.01), ("percentages", 1)):
+        lines = [f"{k % 2},{factor * (1 + 0.5 * k):.3f}" for k in range(20)]
+        (tmp_path / "a.csv").write_text("\n".join(["died,risk", *lines]))
+        code, _, err = run("guess", tmp_path / "a.csv", "--logits")
+        assert code == 0
+        assert f"as {name} do; they were read with --logits." in err

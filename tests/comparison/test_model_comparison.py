@@ -43,10 +43,10 @@ def texts(comparison, code):
 
 
 def test_the_decision_on_a_pair(digits):
-    its = "its typical error is 2.1 points, that of"
+    its = "its typical error is 2.1 points, and that of"
     for difference, pvalue, calibrated, better, words in (
-        (0.1, 0.05, True, "b", f"b is better calibrated than a: {its} a 4.5 (adjusted p = 0.05)."),
-        (-0.1, 0.01, False, "a", f"a is better calibrated than b: {its} b 4.5 (adjusted p = 0.01)."),
+        (0.1, 0.05, True, "b", f"b is better calibrated than a: {its} a is 4.5 points (adjusted p = 0.05)."),
+        (-0.1, 0.01, False, "a", f"a is better calibrated than b: {its} b is 4.5 points (adjusted p = 0.01)."),
         (0.1, 0.06, True, None, "a and b cannot be told apart in calibration (adjusted p = 0.06)."),
     ):
         order = 1 if difference < 0 else -1
@@ -136,10 +136,11 @@ def test_notes_name_the_models_that_they_are_about(digits):
 PRINTED = """
 Calibration of 3 models (whole prediction, the same 899 observations)
 network and logistic are better calibrated than bayes: their typical errors are
-up to 2.9 and 4.4 points, that of bayes 15.6 (largest adjusted p = 0.01).
-logistic and network cannot be told apart in calibration (adjusted p = 0.065).
-Calibration is rejected for logistic and bayes, but not for network. Decisions
-are made at the 5 % level, adjusted for the numbers of models and of pairs.
+at most 2.9 and 4.4 points, and that of bayes is 15.6 points (largest adjusted p
+= 0.01). logistic and network cannot be told apart in calibration (adjusted p =
+0.065). Calibration is rejected for logistic and bayes, but not for network.
+Decisions are made at the 5 % level, adjusted for the numbers of models and of
+pairs.
 
  model     typical error (95 % interval)  calibration   adjusted p
  logistic        4.4 points (2.7 to 6.0)  rejected          0.0200
@@ -217,8 +218,8 @@ held-out folds what is left.
 """
 PRINTED_PAIR = """
 logistic and bayes (whole prediction, 899 observations)
-logistic is better calibrated than bayes: its typical error is 4.4 points, that
-of bayes 15.6 (adjusted p = 0.01).
+logistic is better calibrated than bayes: its typical error is 4.4 points, and
+that of bayes is 15.6 points (adjusted p = 0.01).
 
  model                  typical error
  logistic     4.4 points (2.7 to 6.0)
@@ -238,10 +239,10 @@ of bayes 15.6 (adjusted p = 0.01).
 """
 PRINTED_UNPAIRED = """
 Calibration of 2 models (confidence, 449 to 450 observations each)
-network is better calibrated than forest: its typical error is up to 3.4 points,
-that of forest 29.5 (adjusted p = 0.01). Calibration is rejected for forest, but
-not for network. Decisions are made at the 5 % level, adjusted for the numbers
-of models and of pairs.
+network is better calibrated than forest: its typical error is at most 3.4
+points, and that of forest is 29.5 points (adjusted p = 0.01). Calibration is
+rejected for forest, but not for network. Decisions are made at the 5 % level,
+adjusted for the numbers of models and of pairs.
 
  model    typical error (95 % interval)  calibration   adjusted p
  forest      29.5 points (27.2 to 31.8)  rejected          0.0200

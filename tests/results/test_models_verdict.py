@@ -35,8 +35,8 @@ MANY = {f"m{k}": (0.01 * k, 0.01 * k - 0.005, 0.01 * k + 0.005) for k in range(1
 def test_models_that_are_better_than_the_same_ones_stand_together():
     found = verdict(THREE, {("a", "c"), ("b", "c")})
     assert found.sentences(brief=True) == [
-        "a and b are better calibrated than c: their typical errors are up to 2.0 and 3.0 points, that of c 8.0 "
-        "(largest adjusted p = 0.01).",
+        "a and b are better calibrated than c: their typical errors are at most 2.0 and 3.0 points, and that of c is "
+        "8.0 points (largest adjusted p = 0.01).",
         "a and b cannot be told apart in calibration (adjusted p = 0.4).",
     ]
     assert found.size.estimate == 1.0
@@ -45,8 +45,8 @@ def test_models_that_are_better_than_the_same_ones_stand_together():
 def test_the_best_of_many_models_is_named_and_the_others_are_counted():
     every = set(combinations(MANY, 2))
     first, second = verdict(MANY, every).sentences(brief=True)
-    assert first.startswith("m1 is better calibrated than all 6 others: its typical error is 1.0 points, those of the ")
-    assert first.endswith("others between 2.0 and 7.0 (largest adjusted p = 0.01).")
+    assert first.startswith("m1 is better calibrated than all 6 others: its typical error is 1.0 points, and those ")
+    assert first.endswith("of the others are between 2.0 and 7.0 points (largest adjusted p = 0.01).")
     assert second == "21 of the 21 pairs differ in calibration."
     none = verdict(MANY, every - {("m1", "m2")}).sentences(brief=True)[0]
     assert none == "No model is shown to be better calibrated than m1 and m2: 20 of the 21 pairs differ in calibration."
@@ -55,15 +55,15 @@ def test_the_best_of_many_models_is_named_and_the_others_are_counted():
 def test_no_model_is_better():
     found = verdict(THREE, set(), pvalue=0.4)
     assert found.sentences(brief=True)[0] == (
-        "No model is shown to be better calibrated than another: the typical errors are up to 2.0 (a), 3.0 (b) and 8.0 "
-        "(c) points (smallest adjusted p = 0.4)."
+        "No model is shown to be better calibrated than another: the typical errors are at most 2.0 (a), 3.0 (b) and "
+        "8.0 (c) points (smallest adjusted p = 0.4)."
     )
     assert "between 1.0 and 7.0 points" in verdict(MANY, set(), pvalue=0.4).conclusion
 
 
 def test_errors_that_would_contradict_the_sentence_are_left_out():
     near = {"a": (0.0211, 0.01, 0.03), "b": (0.0214, 0.01, 0.03)}
-    assert "typical error is 2.11 points, that of b 2.14" in verdict(near, {("a", "b")}).conclusion
+    assert "typical error is 2.11 points, and that of b is 2.14 points" in verdict(near, {("a", "b")}).conclusion
     unknown = {"a": (0.0, 0.0, 0.05), "b": (0.04, 0.02, 0.06)}
     assert verdict(unknown, {("a", "b")}).sentences()[0] == "a is better calibrated than b (adjusted p = 0.01)."
 
@@ -84,6 +84,6 @@ def test_what_cannot_be_told_is_not_called_not_rejected(decisions, words):
 
 
 def test_an_error_that_may_be_0_has_an_upper_end_only():
-    assert in_points(typical_error("a", 0.0, ConfidenceInterval(0.0, 0.07))) == "up to 7.0"
+    assert in_points(typical_error("a", 0.0, ConfidenceInterval(0.0, 0.07))) == "at most 7.0"
     assert in_points(typical_error("a", 0.0)) == "about 0"
     assert typical_error("a", 0.0, ConfidenceInterval(0.0, 1.0)).shown == "not known"

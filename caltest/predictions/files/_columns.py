@@ -43,12 +43,12 @@ _LABEL_STEMS = (
     ),
     *("readmi", "churn", "respon", "surviv", "relevan", "fraud", "mortal", "relaps", "convert"),
 )
-_LABEL_WORDS = {*LABEL_NAMES, "test", "obs", "gold", "gt", "reference", "expected"}
+LABEL_WORDS = {*LABEL_NAMES, "test", "obs", "gold", "gt", "reference", "expected"}
 _TRUE_WORDS = {"true", "truth", "actual", "correct", "observed", "obs", "gold", "gt", "reference", "expected"}
 _PREDICTED_WORDS = {"pred", "predict", "predicted", "prediction", "predictions", "yhat", "guess", "answer", "into"}
 PROB_NAMES = ("y_prob", "prob", "probs", "proba", "probabilities", "softmax", "predictions", "scores", "p")
-_PROB_WORDS = {*PROB_NAMES, "probability", "risk", "risks", "score", "pred", "prediction", "predicted", "forecast"}
-_PROB_WORDS |= {"confidence", "conf", "certainty", "pd", "likelihood", "propensity"}
+PROB_WORDS = {*PROB_NAMES, "probability", "risk", "risks", "score", "pred", "prediction", "predicted", "forecast"}
+PROB_WORDS |= {"confidence", "conf", "certainty", "pd", "likelihood", "propensity"}
 _PERCENT = 100
 _MOST_WORDS = 20  # that stand for probabilities
 _FOLD_WORDS = {"fold", "folds", "split"}
@@ -161,7 +161,7 @@ def _is_event(table: Table, name: str, free: list[str]) -> bool:
 
 def _has_label_word(table: Table, name: str, free: list[str]) -> bool:
     words = words_of(name)
-    return bool(_LABEL_WORDS & words) or any(word.startswith(_LABEL_STEMS) for word in words)
+    return bool(LABEL_WORDS & words) or any(word.startswith(_LABEL_STEMS) for word in words)
 
 
 def is_true(name: str) -> bool:
@@ -195,7 +195,7 @@ def holds_probabilities(table: Table, name: str) -> bool:
 def likely_probabilities(table: Table) -> list[str]:
     """Return the columns of fractions that may be probabilities, or percentages by their names."""
     floats = fractions(table, list(table.frame.columns))
-    named = [name for name in floats if _PROB_WORDS & words_of(name) and table.frame[name].max() <= _PERCENT]
+    named = [name for name in floats if PROB_WORDS & words_of(name) and table.frame[name].max() <= _PERCENT]
     return [name for name in floats if name in named or holds_probabilities(table, name)]
 
 
@@ -224,7 +224,7 @@ def guess_prob(
         return tuple(chosen)
     else:
         classes = set(map(str, _seen(y_true)))
-        meant = [name for name in floats if name in classes or _PROB_WORDS & words_of(name)]
+        meant = [name for name in floats if name in classes or PROB_WORDS & words_of(name)]
         if any(holds_probabilities(table, name) for name in meant):  # then an age or a weight is none of them
             floats = [name for name in floats if name in meant or holds_probabilities(table, name)]
         named = set(floats) | {name for name in numeric if _belongs(table, name, floats, classes)}
@@ -233,13 +233,13 @@ def guess_prob(
         chosen = [name for name in rest if name in named]
         inside = [name for name in chosen if name in numeric and frame[name].dropna().astype(float).between(0, 1).all()]
         others = [name for name in chosen if name in numeric and name not in inside]
-        if inside and others and not any(_PROB_WORDS & words_of(name) for name in others):
+        if inside and others and not any(PROB_WORDS & words_of(name) for name in others):
             table.refuse(
                 f"the columns {shortened(others)} do not hold probabilities, and {shortened(inside)} may; name the "
                 "probability columns with `prob`",
                 prob=inside,
             )
-    named_so = [name for name in rest if _PROB_WORDS & words_of(name)]
+    named_so = [name for name in rest if PROB_WORDS & words_of(name)]
     if in_words is not None:
         chosen = [name for name in rest if set(map(str, frame[name].dropna().unique())) & set(in_words)] or chosen
     elif not set(chosen) & set(named_so):

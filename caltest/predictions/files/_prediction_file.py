@@ -11,13 +11,17 @@ from numpy.typing import NDArray
 
 from caltest.predictions.files._columns import (
     LABEL_NAMES,
+    LABEL_WORDS,
     PROB_NAMES,
+    PROB_WORDS,
     Columns,
     guess_label,
     guess_prob,
     guess_time,
+    is_predicted,
     match_classes,
     notice,
+    words_of,
 )
 from caltest.predictions.files._formats import read_arrays
 from caltest.predictions.files._source import Source
@@ -249,7 +253,8 @@ def from_arrays(source: Source, asked: Asked) -> PredictionFile:
             source.refuse(f"there is no array {name!r} for `{argument}`; the arrays are {shortened(list(arrays))}")
     y_true, y_prob = arrays[key], arrays[prob_key]
     if asked.input != "probabilities" and y_prob.ndim in {1, 2} and y_prob.dtype.kind in "fiu":
-        y_prob = of_input(y_prob.reshape(len(y_prob), -1).astype(np.float64), asked.input).reshape(y_prob.shape)
+        wide = y_prob.reshape(len(y_prob), -1).astype(np.float64)
+        y_prob = of_input(wide, asked.input, prob_key).reshape(y_prob.shape)
     if _are_one_hot(y_true, y_prob):
         y_true = y_true.argmax(axis=1)
         source.reading["layout"] = f"one-hot labels in the array {key} (guessed)"
@@ -276,9 +281,38 @@ def _are_one_hot(y_true: NDArray[Any], y_prob: NDArray[Any]) -> bool:
 
 
 def guess_key(source: Source, arrays: dict[str, NDArray[Any]], known: Sequence[str], argument: str) -> str:
+    """Return the array of labels or of probabilities: by its name, or as the only one that may hold them.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or more than one.
+    """
+    is_label = argument == "label"
     by_name = [key for word in known for key in arrays if key.lower() == word]
-    by_shape = [key for key, array in arrays.items() if array.ndim == (1 if argument == "label" else 2)]
-    if not by_name and len(by_shape) != 1:
+    fits = [key for key, array in arrays.items() if (_may_be_labels if is_label else _may_be_probabilities)(key, array)]
+    tables = [key for key in fits if arrays[key].ndim == 2]
+    fits = fits if is_label else tables or fits
+    candidates = (
+        by_name[:1] or [key for key in fits if words_of(key) & (LABEL_WORDS if is_label else PROB_WORDS)] or fits
+    )
+    if len(candidates) != 1:
         found = shortened(list(arrays)) or "(none)"
-        source.refuse(f"cannot choose among the arrays {found}; name one with `{argument}`")
-    return (by_name or by_shape)[0]
+        cure = {argument: candidates[0] if is_label else candidates[:1]} if candidates else {}
+        source.refuse(f"cannot choose among the arrays {found}; name one with `{argument}`", **cure)
+    return candidates[0]
+
+
+def _may_be_labels(key: str, array: NDArray[Any]) -> bool:
+    """Return whether an array holds whole numbers or texts, and is neither predicted by its name nor an id."""
+    if array.ndim != 1 or is_predicted(key):
+        return False
+    is_whole = array.dtype.kind != "f" or bool((array == np.rint(array)).all())
+    return is_whole and len(np.unique(array)) < max(len(array), 3)
+
+
+def _may_be_probabilities(key: str, array: NDArray[Any]) -> bool:
+    """Return whether an array is a table of numbers, or a row of numbers between 0 and 1 that are not all whole."""
+    if array.dtype.kind not in "fiu" or array.ndim != 1:
+        return array.ndim == 2
+    return array.dtype.kind == "f" and bool(((array >= 0) & (array <= 1)).all() and (array != np.rint(array)).any())

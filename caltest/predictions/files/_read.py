@@ -311,7 +311,7 @@ def read_probabilities(
         values = arrays[columns[0]]
         if values.ndim not in {1, 2} or values.dtype.kind not in "fiub" or not len(values):
             source.refuse(f"the array {columns[0]!r} of shape {values.shape} and type {values.dtype} is no probability")
-        values = of_input(values.reshape(len(values), -1), input)
+        values = of_input(values.reshape(len(values), -1), input, columns[0])
         refuse_outside(values, table, columns)
     else:
         table = _table_of(source, **reading)

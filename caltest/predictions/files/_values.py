@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from caltest.predictions.files._table import Table, is_number, shortened
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._scale import INPUTS as SCALES
-from caltest.predictions.inputs._scale import probabilities_of_logits
-from caltest.predictions.inputs._validation import divided_by_sums
+from caltest.predictions.inputs._scale import doubt_about_logits, probabilities_of_logits
+from caltest.predictions.inputs._validation import MOST_PERCENT, divided_by_sums
 from caltest.results._decision import rejects
 from caltest.results._description import counted
 from caltest.results._note import warn_user
@@ -22,6 +22,7 @@ MOST_NORMALISED = 0.1
 
 _MOST_WORDS, _MOST_COLUMNS = 20, 5
 _MANY = 0.2  # of the numbers of a column, outside [0, 1]: they are all of another kind
+_SOME, _SEVERAL = 0.05, 3  # of those of a rare event above 1 %: so large a part, and so many different ones
 _OUTSIDE = 1e-6  # numbers that miss [0, 1] by less are left to the validation, which has a tolerance
 
 
@@ -45,16 +46,22 @@ def probabilities(
         prob = _vectors(table, columns[0])
     else:
         prob = np.column_stack([_numbers(table, name, columns, kind, words) for name in columns])
-    prob = of_input(prob, kind)
+    prob = of_input(prob, kind, columns[0])
     refuse_outside(prob, table, columns)
     return prob
 
 
-def of_input(values: NDArray[Any], kind: str) -> NDArray[Any]:
-    """Return percentages or logits ``(n_samples, n_columns)`` as probabilities; one column of logits is the event's."""
+def of_input(values: NDArray[Any], kind: str, name: str) -> NDArray[Any]:
+    """Return percentages or logits ``(n_samples, n_columns)`` as probabilities; one column of logits is the event's.
+
+    Warns of logits in a column of some name that look like probabilities or percentages.
+    """
     if kind == "percent":
         return values / 100
     if kind == "logits":
+        doubt = doubt_about_logits(values, name) if values.shape[1] == 1 else None
+        if doubt is not None:
+            warn_user(doubt.text)
         return probabilities_of_logits(values)
     return values
 
@@ -86,8 +93,12 @@ def _hint(prob: NDArray[Any]) -> tuple[str, dict[str, str]]:
     """Return what numbers that are no probabilities may be, and the option that says so."""
     finite = prob[np.isfinite(prob)]
     outside = float(np.mean((prob < 0) | (prob > 1), axis=0).max())  # of a column
-    if finite.size and finite.min() >= 0 and 1 < finite.max() <= 100 * (1 + 1e-9) and np.median(finite) > 1:
-        return 'if these are percentages: `input="percent"`', {"input": "percent"}
+    if finite.size and finite.min() >= 0 and 1 < finite.max() <= MOST_PERCENT:
+        above = finite[finite > 1]
+        several = len(np.unique(above)) >= _SEVERAL  # no code of missing values
+        if np.median(finite) > 1 or (several and outside > _SOME):
+            return 'if these are percentages: `input="percent"`', {"input": "percent"}
+        return f'{_REMEDY}; if all are percentages: `input="percent"`' if several else _REMEDY, {}
     if outside > _MANY:
         hint = 'if these are logits: `input="logits"`; if the column is something else, name the columns with `prob`'
         return hint, {"input": "logits"} if finite.min() < 0 else {}

@@ -13,7 +13,7 @@ from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions.inputs._frames import from_arrow, is_frame, names_of, read_columns
 from caltest.predictions.inputs._refusals import refuse, refuse_if, require
 from caltest.predictions.inputs._scale import PROBABILITIES, doubt_about_logits, probabilities_of_logits
-from caltest.predictions.inputs._validation import RANGE_TOLERANCE, SUM_TOLERANCE
+from caltest.predictions.inputs._validation import RANGE_TOLERANCE, SUM_TOLERANCE, said_if_swapped
 from caltest.results import Note
 
 _PROB = "(?:y[_ .-]?)?(?:probability|proba|prob|predicted|prediction|pred|score|p)"
@@ -90,7 +90,7 @@ def read_label_columns(y_true: Any, y_prob: Any, kind: str = PROBABILITIES) -> L
         row, column = wrong[0]
         refuse(
             f"`y_true` must hold 0, 1, and NaN where a label is not known, got {label[row, column]:g} in row {row} of "
-            f"the label {names[column]!r}."
+            f"the label {names[column]!r}{said_if_swapped(label[known])}."
         )
     for name, has in zip(names, known.T, strict=True):
         refuse_if(not has.any(), f"`y_true` must have the label {name!r} of some observation, got NaN for all.")

@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import MOST_PERCENT, SUM_TOLERANCE, is_large, numbers_of, one_of
+from caltest.predictions.inputs._validation import MOST_PERCENT, ROUNDING, SUM_TOLERANCE, is_large, numbers_of, one_of
 from caltest.results import Note
 
 PROBABILITIES, LOGITS = INPUTS = "probabilities", "logits"
 validate_input = one_of(*INPUTS)
 _EXACTLY_1 = 37
 """The logistic function of larger logits is 1 in doubles, which no model means to predict."""
+_MANY, _NEARLY_1 = 10, 5
+"""So many logits, half of them above this and none below 0, are hardly those of a model."""
 
 
 def as_probabilities(values: Any, name: str, given: str) -> tuple[Any, Note | None]:
@@ -58,13 +60,21 @@ def as_probabilities(values: Any, name: str, given: str) -> tuple[Any, Note | No
 
 
 def doubt_about_logits(logits: NDArray[Any], name: str) -> Note | None:
-    """Return a note if all logits of events lie where probabilities or percentages lie; those that are NaN may."""
+    """Return a note if all logits of events lie where probabilities or percentages lie; those that are NaN may.
+
+    Numbers from 0 to 37 may be either. They are called percentages if they have two decimals at most, or if half of
+    them would be probabilities above 0.993.
+    """
     known = logits[~np.isnan(logits)]
     low, high = (known.min(), known.max()) if known.size else (-1, -1)
-    if low < 0 or 1 < high <= _EXACTLY_1 or high > MOST_PERCENT:
+    if low < 0 or high > MOST_PERCENT:
         return None
+    if 1 < high <= _EXACTLY_1:
+        rounded = np.abs(known - known.round(2)).max() < ROUNDING
+        if known.size < _MANY or not (rounded or np.median(known) > _NEARLY_1):
+            return None
     what = "[0, 1], as probabilities" if high <= 1 else "[0, 100], as percentages"
-    return Note("C904", f'All values of `{name}` lie in {what} do; they were read with input="logits".')
+    return Note("C904", f'All values of `{name}` lie in {what} do; they were read with `input="logits"`.')
 
 
 def probabilities_of_logits(logits: NDArray[Any]) -> NDArray[Any]:

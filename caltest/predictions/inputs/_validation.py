@@ -68,7 +68,7 @@ def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
     if prob.dtype.kind in "iub":
         refuse(
             f"`y_prob` must hold probabilities as floats, got {prob.dtype} values; "
-            f"integers look like class labels or counts; labels come first{_advice_on_scale(prob, of_integers=True)}."
+            f"integers look like class labels or counts; {_SWAPPED}{_advice_on_scale(prob, of_integers=True)}."
         )
     refuse_if(
         prob.dtype.kind != "f", f"`y_prob` must hold real numbers, got {prob.dtype} values{_advice_on_texts(prob)}."
@@ -141,7 +141,9 @@ def is_large(prob: NDArray[Any]) -> bool:
 def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] | None = None) -> Integers:
     """Return class indices ``(n_samples,)``; ``classes`` names the label of each column."""
     label = _plain_array(y_true, "y_true") if classes is not None else _typed_array(y_true, "y_true")
+    swapped = said_if_swapped(label)
     advice = "; of one-hot labels pass y_true.argmax(axis=1)" if label.shape[1:] == (n_classes,) else ""
+    advice = swapped or advice
     refuse_if(label.ndim != 1, f"`y_true` must have shape (n_samples,), got {label.shape}{advice}.")
     refuse_if(label.size == 0, "`y_true` must not be empty, got shape (0,).")
     if classes is not None:
@@ -157,10 +159,23 @@ def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] |
         refuse_missing(label)
         refuse(
             f"`y_true` must hold class indices 0 to {n_classes - 1}, one for each column of `y_prob`, "
-            f"got {_shown(label, wrong[0])}; for other labels pass `classes`, the label of each column (of two "
-            "classes the event last), such as `classes_` of a scikit-learn classifier."
+            f"got {_shown(label, wrong[0])}{swapped or _OTHER_LABELS}."
         )
     return np.require(label, np.int64, ["C", "W"])
+
+
+_SWAPPED = "labels come first, and `y_true` and `y_prob` may be swapped"
+_OTHER_LABELS = (
+    "; for other labels pass `classes`, the label of each column (of two classes the event last), such as `classes_` "
+    "of a scikit-learn classifier"
+)
+
+
+def said_if_swapped(label: NDArray[Any]) -> str:
+    """Return that labels may be predictions if they are probabilities and not all 0 or 1; otherwise nothing."""
+    if label.dtype.kind != "f" or not ((label >= 0) & (label <= 1)).all() or not ((label > 0) & (label < 1)).any():
+        return ""
+    return f"; fractions look like probabilities; {_SWAPPED}"
 
 
 def validate_problem(
@@ -363,6 +378,8 @@ def _advice_on_scale(prob: NDArray[Any], *, of_integers: bool = False) -> str:
     if low >= -SUM_TOLERANCE and high <= 1 + SUM_TOLERANCE:
         return ""
     percent, logits = "if these are percentages, pass y_prob / 100", 'if these are logits, pass input="logits"'
+    if not of_integers and prob.ndim == 1 and (prob == np.rint(prob)).all():
+        percent = f"whole numbers look like class labels; {_SWAPPED}; {percent}"
     if low < 0 or high > MOST_PERCENT:
         return f"; {logits}"
     if of_integers or (prob.ndim == 2 and np.median(np.abs(prob.sum(axis=1, dtype=np.float64) - 100)) < 1):

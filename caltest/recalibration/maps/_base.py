@@ -188,8 +188,9 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
         """
         self.validate_parameters()
         refuse_other_indexes({"X": X, "y": y, "sample_weight": sample_weight})
-        data = read_training(X, y, self.classes, self.input)
-        with as_in_fit():
+        method = type(self).__name__
+        data = read_training(X, y, self.classes, self.input, method=method)
+        with as_in_fit(method):
             weight = validate_weight(sample_weight, len(data.outcome))
         values, outcome = data.values, data.outcome
         if weight is not None and not weight.all():
@@ -238,7 +239,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
         """Return new predictions on the scale of the method; refuse those that differ from the ones of `fit`."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
-        values, found = read_new(X, self.classes_, self.columns_, names, self.input)
+        values, found = read_new(X, self.classes_, self.columns_, names, self.input, method=type(self).__name__)
         if found != self.n_features_in_:
             refuse(
                 f"X has {found} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "

@@ -48,17 +48,30 @@ class TrainingData:
 
 
 @contextmanager
-def as_in_fit() -> Iterator[None]:
-    """Name the arguments in messages as `fit` names them."""
+def as_in_fit(method: str) -> Iterator[None]:
+    """Name the arguments in messages as `fit` of a method names them, and `input` as an option of the method."""
+    own_words = {
+        **{"`y_prob`": "`X`", "`y_true`": "`y`", "y_prob.to_numpy": "X.to_numpy", "y_prob / 100": "X / 100"},
+        **{'pass input="logits"': f'{method}(input="logits")', "labels come first": "fit(X, y) takes labels last"},
+    }
     try:
         yield
     except (TypeError, ValueError) as error:
-        msg = str(error).replace("`y_prob`", "`X`").replace("`y_true`", "`y`").replace("y_prob.to_numpy", "X.to_numpy")
+        msg = str(error)
+        for words, own in own_words.items():
+            msg = msg.replace(words, own)
         raise type(error)(msg) from None
 
 
-def read_training(X: Any, y: Any, classes: Sequence[Any] | None, kind: str) -> TrainingData:  # noqa: N803
-    """Return predictions and labels as arrays.
+def read_training(
+    X: Any,  # noqa: N803
+    y: Any,
+    classes: Sequence[Any] | None,
+    kind: str,
+    *,
+    method: str,
+) -> TrainingData:
+    """Return predictions and labels as arrays; messages name the ``method``.
 
     Raises
     ------
@@ -69,7 +82,7 @@ def read_training(X: Any, y: Any, classes: Sequence[Any] | None, kind: str) -> T
 
     if y is None:
         refuse("`y` must hold the labels: a recalibration method requires y to be passed, but the target y is None.")
-    with as_in_fit():
+    with as_in_fit(method):
         problem = read_problem({"y_true": y}, {"y_prob": _wide(X, kind)}, classes)
         for note in problem.notes:
             if note.code in _SAID:
@@ -106,6 +119,8 @@ def read_new(
     columns: NDArray[np.int64],
     names: NDArray[Any] | None,
     kind: str,
+    *,
+    method: str,
 ) -> tuple[NDArray[Any], int]:
     """Return predictions ``(n_samples, n_classes)``, by name where columns have names, and the number of columns.
 
@@ -115,7 +130,7 @@ def read_new(
     table, passed = from_arrow(X), np.argsort(columns)  # the place of each passed label among the sorted ones
     if names is not None and len(names) == len(passed):
         names = names[passed]
-    with as_in_fit():
+    with as_in_fit(method):
         own = names_of(table) if is_frame(table) else []
         if names is not None and set(own) == set(names.tolist()) and len(own) == len(names):
             given = read_columns(table, [own.index(name) for name in names.tolist()])

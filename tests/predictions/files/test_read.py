@@ -193,7 +193,7 @@ REFUSED = {
 }
 
 
-UNDECIDED = {"logits.npz", "two labels.csv", "two labels or.csv"}
+UNDECIDED = {"logits.npz", "two arrays.npz", "two labels.csv", "two labels or.csv"}
 """What could be read once something is decided, so that the command line knows a command."""
 
 

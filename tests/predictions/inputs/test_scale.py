@@ -254,6 +254,9 @@ def test_percentages_read_as_logits_are_noticed():
     for percent in (100 * PROB, (100 * PROB).round()):
         check_refused(estimation.brier_score, ValueError, message, LABEL, percent, input="logits")
     assert estimation.brier_score(HAPPENED, np.abs(EVENT_LOGITS) + 1, input="logits") > 0, "logits above 0 are logits"
+    for percent in ((20 * EVENT).round(1), 30 + 5 * EVENT):
+        with pytest.warns(CalibrationWarning, match=r"All values of `y_prob` lie in \[0, 100\], as percentages do"):
+            estimation.brier_score(HAPPENED, percent, input="logits")
 
 
 def test_probabilities_of_several_labels_read_as_logits_are_noticed():

@@ -349,6 +349,8 @@ REFUSED_PROBABILITIES = {
     "logits": (np.log(PROB), 'if these are logits, pass input="logits".'),
     "logits of the positive class": (np.log(EVENT / (1 - EVENT)), 'if these are logits, pass input="logits".'),
     "percentages": (PROB * 100, "`y_prob` must lie in [0, 1], got "),
+    "labels": (LABEL, "labels come first, and `y_true` and `y_prob` may be swapped; if these are percentages, pass"),
+    "labels as floats": (LABEL * 1.0, "look like class labels; labels come first, and `y_true` and `y_prob` may be sw"),
     "row sum too small": (
         changed(PROB, PROB[3] * 0.5),
         "rows of `y_prob` must sum to 1 within 0.00015, got 0.5 in row 3 (1 such rows)",
@@ -409,6 +411,16 @@ REFUSED_LABELS = {
     "one-based": (LABEL + 1, {}, INDEX_WANTED + "got 3 in row "),
     "negative": (changed(LABEL, -1), {}, INDEX_WANTED + "got -1 in row 3; for other labels pass `classes`"),
     "fractional": (changed(LABEL, 0.5), {}, INDEX_WANTED + "got 0.5 in row 3; for other labels pass `classes`"),
+    "probabilities": (
+        EVENT,
+        {},
+        "; fractions look like probabilities; labels come first, and `y_true` and",
+    ),
+    "probabilities of all classes": (
+        PROB,
+        {},
+        f"got {PROB.shape}; fractions look like probabilities; labels come",
+    ),
     "NaN": (changed(LABEL, np.nan), {}, f"`y_true`: 1 label is missing, of {N} (row 3)."),
     "infinity": (changed(LABEL, np.inf), {}, INDEX_WANTED + "got inf in row 3; for other labels pass `classes`"),
     "huge float": (changed(LABEL, 1e300), {}, INDEX_WANTED + "got 1e+300 in row 3; for other labels pass `classes`"),

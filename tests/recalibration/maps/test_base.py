@@ -195,3 +195,18 @@ def test_many_classes_for_few_labels_are_no_regression():
     assert len(TemperatureScaling().fit(prob, y_true).classes_) == 100
     with pytest.raises(ValueError, match="continuous"):
         TemperatureScaling().fit(prob, y_true + 0.5)
+
+
+def test_what_is_no_probability_is_refused_with_the_constructor_that_takes_it():
+    prob, label = over_confident(200, 3)
+    for method in (TemperatureScaling, VectorScaling):
+        fitted = method(input="logits").fit(np.log(prob), label)
+        assert fitted.predict_proba(np.log(prob)).shape == prob.shape
+        with pytest.raises(ValueError, match=rf'if these are logits, {method.__name__}\(input="logits"\)\.$'):
+            method().fit(np.log(prob), label)
+        with pytest.raises(ValueError, match=rf'{method.__name__}\(input="logits"\)'):
+            method().fit(prob, label).predict_proba(np.log(prob))
+    with pytest.raises(ValueError, match="if these are percentages, pass X / 100"):
+        TemperatureScaling().fit(100 * prob, label)
+    with pytest.raises(ValueError, match=r"fit\(X, y\) takes labels last, and `y` and `X` may be swapped"):
+        TemperatureScaling().fit(label, prob[:, 0])
