@@ -195,13 +195,14 @@ class GroupedPairTerms(GroupsInCells):
             return own
         return (own + other.alone.pair_squares - Contrast.of([self, other]).pair_squares) / 2
 
-    def deviations(self, change: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def deviations(self, change: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the changes of the estimate if groups count more or less, ``(n_replicates,)`` each.
 
         For changes ``(n_replicates, n_groups)``: the part linear in the groups, and that of the pairs of groups.
         """
         from scipy.sparse import csr_array
 
+        change = change.astype(np.float64)
         linear = 2 / self.total_weight * (change @ (self.scores - self.scores.mean()))
         root = np.sqrt(self.factor)[self.place]
         by_pair = np.zeros(len(change))

@@ -19,17 +19,18 @@ def joint(samples, partition, paired=True):
     return terms, Differences.of(terms, paired=paired)
 
 
+@pytest.mark.parametrize("partition", [ct.VarianceTree(min_leaf=10), ct.VarianceTree(min_split=3)])
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_every_bootstrap_sample_equals_the_sum_over_all_pairs(n_classes):
+def test_every_bootstrap_sample_equals_the_sum_over_all_pairs(n_classes, partition):
+    """Also where cells have one observation, which is in no pair."""
     y_true, a, b = two_models(50, n_classes, seed=1, calibrated=False)
-    partition = ct.VarianceTree(min_leaf=10)
     samples = [induce(p, y_true) for p in (a, b)]
     terms, differences = joint(samples, partition)
     found = resample(terms, differences, paired=True, n_resamples=20, rng=7)
     change = BootstrapDraws.of(20, np.random.default_rng(7)).row_counts(samples[0].n_samples) - 1
     twins = [as_naive(sample, partition) for sample in samples]
     assert found[0, 1] == pytest.approx([naive.resampled(*twins, counts) for counts in change], abs=1e-12)
-    assert np.array_equal(found[0, 1], -found[1, 0])
+    np.testing.assert_allclose(found[0, 1], -found[1, 0], rtol=0, atol=1e-14)
 
 
 def test_bootstrap_samples_have_as_many_observations_as_the_data():

@@ -254,7 +254,7 @@ def _bootstrap(
     n = sample.n_samples
     parts = []
     for part in BootstrapDraws.of(n_resamples, rng).slices(max(_PANEL_VALUES // n, 64)):
-        times = part.row_counts(sample.n_samples)
+        times = part.row_counts(sample.n_samples).astype(np.float64)
         forms, row_sums, diagonal = _weighted_sums(similarity, sample, times)
         centre = (n - 1) / n * row_sums.sum() / n**2
         parts.append((forms - times @ diagonal) / n**2 - 2 * (n - 1) / n**3 * (times @ row_sums) + centre)

@@ -57,12 +57,11 @@ class RowDraws(Draws):
             draw_class_rows(sample.once(_class_records, self._prob), self.seed, self.first, rows, outcomes)
         return rows, outcomes
 
-    def row_counts(self, n: int) -> Floats:
+    def row_counts(self, n: int) -> NDArray[np.int16]:
         """Return how often each of n observations was drawn, ``(n_resamples, n)``: the same draws as `blocks`."""
-        shape = self.n_resamples, n
-        rows, labels = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.uint8)
-        draw_rows(np.zeros(n, dtype=np.uint32), self.seed, self.first, rows, labels)  # labels are of no interest
-        return np.stack([np.bincount(row, minlength=n) for row in rows]).astype(np.float64)
+        drawn = np.empty((self.n_resamples, n), dtype=np.uint16)
+        draw_multiplicities(np.zeros(n, dtype=np.uint32), self.seed, self.first, drawn)
+        return (drawn & np.uint16(255)).view(np.int16)  # labels are of no interest
 
     def summarise(self, sample: Sample, summary: Summary) -> Iterator[Any] | None:
         """Count observations instead of copying them, where cells are fixed or can be fitted again to counts."""
@@ -126,9 +125,7 @@ class BootstrapDraws(RowDraws):
             return
         _, group = np.unique(sample.group, return_inverse=True)
         for part in self.slices(1):
-            drawn = sample.take(
-                np.repeat(np.arange(sample.n_samples), part.row_counts(group.max() + 1)[0, group].astype(int))
-            )
+            drawn = sample.take(np.repeat(np.arange(sample.n_samples), part.row_counts(group.max() + 1)[0, group]))
             yield drawn, drawn.outcome[None]
 
     def summarise(self, sample: Sample, summary: Summary) -> Iterator[Any] | None:
