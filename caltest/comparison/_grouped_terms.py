@@ -24,7 +24,7 @@ from caltest._compiled._group_contrasts import contrast_labels, contrast_signs, 
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.inputs._parts import sums_in_parts
-from caltest.statistics._segments import LARGEST_SHARE, GroupsInCells, rare_outcomes, sums_by_cell
+from caltest.statistics._segments import FEWEST_GROUPS, LARGEST_SHARE, GroupsInCells, rare_outcomes, sums_by_cell
 from caltest.statistics._squared_l2_distribution import greatest_l2
 
 FEW_SURPRISES = 10
@@ -51,7 +51,7 @@ class GroupedPairTerms(GroupsInCells):
         Sum of the squared weighted residuals, centred within cells, over the observations of cells that are known.
     is_grouped : bool
         Whether observations of a group may depend on each other; False for weighted observations.
-    minority : int
+    rare : int
         Number of labels that show that labels vary (`rare_outcomes`), in cells that are known.
     """
 
@@ -65,7 +65,7 @@ class GroupedPairTerms(GroupsInCells):
     expected: NDArray[np.float64]
     squares: float
     is_grouped: bool
-    minority: int
+    rare: int
 
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> GroupedPairTerms:
@@ -144,11 +144,20 @@ class GroupedPairTerms(GroupsInCells):
         """Weight of each group in cells of several groups, ``(n_groups,)``."""
         return sums_in_parts(self.group, np.where(self.factor[self.place] > 0, self.mass, 0.0), self.n_groups)
 
-    @property
+    @cached_property
     def inflation(self) -> float:
         """Variance of the centred sums of groups over that of independent observations."""
         sums = np.stack([np.bincount(self.group, column, self.n_groups) for column in self.centred.T])
         return float(np.square(sums).sum()) / self.squares if self.squares > 0 else 1.0
+
+    @property
+    def minority(self) -> float:
+        """How many labels show that labels vary; of groups, so many that `FEW_SURPRISES` stands for `FEWEST_GROUPS`.
+
+        All labels of a group may be one outcome: a number of labels over the inflation is one of groups.
+        """
+        of_groups = FEW_SURPRISES / FEWEST_GROUPS * self.rare / max(self.inflation, 1.0)
+        return min(of_groups, self.rare) if self.is_grouped else self.rare
 
     @cached_property
     def predicted_deviation(self) -> float:

@@ -61,9 +61,10 @@ def paired_test(
     the groups from the mean residuals of their cells. The labels of a group share a normal shock that makes their sums
     vary as much as the observed ones. The p-value is the larger one of both, the interval has the larger quantiles.
     Beyond the largest hundredth of the draws they follow Student's distribution. If fewer than ten observations of a
-    model have a rare outcome, the variance has the lower limit above, the variances of sums of groups as
-    much larger as is observed (all labels of a group equal if labels do not vary within cells), and the p-value is at
-    least that of the normal limit. With fewer than five effective groups
+    model have a rare outcome, or of groups fewer than five times the inflation (the variance of their centred sums over
+    that of independent observations; copies of one outcome are worth one), the variance has the lower limit above, the
+    variances of sums of groups as much larger as is observed (all labels of a group equal if labels do not vary within
+    cells), and the p-value is at least that of the normal limit. With fewer than five effective groups
     (observations), :math:`(\sum w)^2 / \sum w^2` by their weights, the p-value is 1 and there is no interval.
 
     With ``time`` the models forecast what is known only after a lead of h steps, so that residuals of predictions less

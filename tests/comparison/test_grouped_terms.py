@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ndtri
 
 import caltest as ct
-from caltest.comparison._grouped_terms import Contrast, GroupedPairTerms
+from caltest.comparison._grouped_terms import FEW_SURPRISES, Contrast, GroupedPairTerms
 from caltest.comparison._u_statistics import Differences, terms_of
 from caltest.predictions._sample import induce
 from caltest.predictions.cells._cells import cells_of
@@ -57,6 +57,20 @@ def test_an_inflation_of_one_belongs_to_independent_labels():
             else:
                 found.append(inflation)
     assert abs(np.mean(apart) - 1) < 4 * np.std(apart) / np.sqrt(60)
+
+
+def test_copies_of_rare_events_count_as_groups():
+    """Three groups of ten copies with an event show as little as six observations: fewer than five, or ten."""
+    for copies, with_event, few in ((10, 3, True), (10, 4, True), (10, 6, False), (1, 9, True), (1, 10, False)):
+        group, n = np.repeat(np.arange(60), copies), 60 * copies
+        sample = induce(np.tile([0.9, 0.1], (n, 1)), (group < with_event).astype(int), group=group)
+        terms = GroupedPairTerms.of(sample, TREE)
+        rest = sample.residual(1) - sample.residual(1).mean()
+        sums = [rest[sample.group == g].sum() for g in range(60)]
+        inflation = (np.square(sums).sum() / (1 - 1 / 60)) / (np.square(rest).sum() / (1 - 1 / n))
+        rare = with_event * copies
+        assert terms.minority == pytest.approx(min(rare, 10 / 5 * rare / max(inflation, 1)))
+        assert (terms.minority < FEW_SURPRISES) == few
 
 
 def test_simulated_labels_and_signs_equal_loops():
