@@ -450,9 +450,9 @@ def events_of_counts(counts, first, labels, departed, end, entry_shift, usual, p
     those of `largest_of_counts`, with one row of labels for all replicates.
     """
     n_either = either.shape[1]
-    label = labels[0]
     for r in range(counts.shape[0]):
         some = departed[end[r] : end[r + 1]]
+        label = labels[r % labels.shape[0]]
         _bound_counted(table, shift, counts[r, first:])
         _depart(label, some, entry_shift)
         for p in range(n_either):

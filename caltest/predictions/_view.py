@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._lookup import map_events, map_outcomes
 from caltest.predictions._arrays import Floats, Integers
-from caltest.predictions._lens import LensLike
+from caltest.predictions._lens import LensLike, outcome_dtype
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._user_functions import outcomes_of_classes
@@ -78,6 +79,16 @@ class LensView:
             refuse("`lens` must make the outcome of an observation from its prediction and its own label alone.")
         return view
 
+    @cached_property
+    def _event(self) -> NDArray[Any] | None:
+        """The only class of each observation that is the event, ``(n_samples,)``; None if it is the same for all."""
+        if self.seen is None or len(self.seen) == 1 or self.packed or self.sample.n_outcomes != 2:
+            return None
+        is_event = self.seen == 1
+        if not np.all(is_event.sum(axis=1) == 1):
+            return None
+        return is_event.argmax(axis=1).astype(outcome_dtype(self.seen.shape[1]))[self.base_row]
+
     @property
     def is_base(self) -> bool:
         """Whether labels are drawn for this very sample."""
@@ -95,6 +106,8 @@ class LensView:
         """Return the outcomes of drawn classes ``(n_replicates, n_samples)`` through the lens."""
         if self.seen is None:
             return drawn
+        if self._event is not None and self.base_row is not None:  # reading a table by row would take twice as long
+            return (np.take(drawn, self.base_row, axis=1) == self._event).view(np.uint8)
         out = np.empty((len(drawn), self.sample.n_samples), dtype=self.seen.dtype)
         (map_events if self.packed else map_outcomes)(drawn, self.seen, self.base_row, out)
         return out

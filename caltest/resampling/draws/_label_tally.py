@@ -14,14 +14,20 @@ from caltest._compiled._path_blocks import largest_of_counts
 from caltest.predictions._arrays import Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
-from caltest.resampling.draws._summaries import CellCounts, EntryCounts, EntrySums, LargestExcursion, Wanted
+from caltest.resampling.draws._class_events import ClassEvents, joint_cells
+from caltest.resampling.draws._summaries import (
+    CellCounts,
+    EntryCounts,
+    EntrySums,
+    LargestExcursion,
+    Summary,
+    Wanted,
+)
 from caltest.resampling.draws._tally import Terms, counters_of, n_counters_of, read_counts
 
 Counted = tuple[LensView, CellCounts | EntryCounts]
 _COUNTERS = 2**16  # that a record can hold
-_COMBINATIONS = 2**22  # of cells, of which those that occur get counters
 _MOST_JOINT = 2**10  # joint cells, or as many as observations: they are read after every replicate
-_SPREAD = 16  # counters of labels whose cells nobody wants: a single one would wait for itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +53,8 @@ class LabelTally:
         Counters of each combination, those of all summaries one after the other.
     ends : array of shape (n_partitions + 1,)
         Where the counters of each summary begin and end.
+    events : ClassEvents or None
+        The summaries of single classes against the rest.
     """
 
     sample: Sample
@@ -57,25 +65,41 @@ class LabelTally:
     values: Integers
     cells: NDArray[np.int32]
     ends: Integers
+    events: ClassEvents | None
+
+    @property
+    def wanted(self) -> set[Wanted]:
+        """The summaries."""
+        own = {*self.counted, *(pair for pair, _ in self.summed), self.largest}
+        return own if self.events is None else own | self.events.wanted
 
     @classmethod
     def of(cls, sample: Sample, wanted: Sequence[Wanted]) -> LabelTally | None:
         """Return how summaries of the outcomes of a sample are computed together; None if they cannot be."""
-        counted = [(view, each) for view, each in wanted if isinstance(each, CellCounts | EntryCounts)]
-        summed = [(view, each) for view, each in wanted if isinstance(each, EntrySums)]
-        paths = [(view, each) for view, each in wanted if isinstance(each, LargestExcursion)]
-        others = len(wanted) - len(counted) - len(summed) - len(paths)
+        own = [(view, each) for view, each in wanted if view.is_base]
+        counted = [(view, each) for view, each in own if isinstance(each, CellCounts | EntryCounts)]
+        summed = [(view, each) for view, each in own if isinstance(each, EntrySums)]
+        paths = [(view, each) for view, each in own if isinstance(each, LargestExcursion)]
+        others = len(own) - len(counted) - len(summed) - len(paths)
         if others or len(paths) != 1 or len(summed) > 1 or paths[0][1].blocks.n_usual:
             return None
         blocks = paths[0][1].blocks
-        joint = _joint_cells(sample, counted, _COUNTERS - blocks.n_counters)
-        if joint is None:
+        sizes = [n_counters_of(sample, each) for _, each in counted]
+        counters = [counters_of(sample, each)[0] for _, each in counted]
+        joint = joint_cells(counters, sizes, sample.given.shape)
+        if joint is None or len(joint[1]) > min(_COUNTERS - blocks.n_counters, max(_MOST_JOINT, sample.n_samples)):
             return None
-        code, cells, ends = joint
+        code, cells = joint
+        ends = np.cumsum([0, *sizes])
         places = code | (blocks.rows.place.astype(np.uint32) + np.uint32(len(cells))) << np.uint32(16)
         sums = tuple((pair, Terms.of(sample, pair[1])) for pair in summed)
         values = sums[0][1].steps.ravel() if sums else np.zeros(places.size, dtype=np.int64)
-        return cls(sample, tuple(counted), sums, paths[0], places.ravel(), values, cells, ends)
+        views: dict[LensView, list[Summary]] = {}
+        for view, each in wanted:
+            if not view.is_base:
+                views.setdefault(view, []).append(each)
+        events = ClassEvents.of(sample, views, blocks) if views else None
+        return cls(sample, tuple(counted), sums, paths[0], places.ravel(), values, cells, ends, events)
 
     @property
     def together(self) -> int:
@@ -90,14 +114,20 @@ class LabelTally:
         sums, largest = np.empty(n_replicates, dtype=np.int64), np.empty(n_replicates)
         none = np.empty(0, dtype=np.uint32), np.zeros(len(counts) + 1, dtype=np.int64), 0, paths.rows.usual
         table, start = paths.table.copy(), 0
+        of_events = None if self.events is None else self.events.empty(n_replicates, self.sample.n_outcomes)
         for some in blocks:
             for labels in np.split(some, range(self.together, len(some), self.together)):
                 part, block = slice(start, start + len(labels)), counts[: len(labels)]
                 tally_labels(labels, self.places, self.values, self.cells, block, cell_counts[part], sums[part])
                 read = paths.paths, table, paths.shift, scale, largest[part]
                 largest_of_counts(block, len(self.cells), labels, *none, *read)
+                if self.events is not None and of_events is not None:
+                    filled = [some[part] for some in of_events]
+                    self.events.fill(labels, paths, (block, len(self.cells)), none, filled)
                 start = part.stop
         found: dict[Wanted, Any] = {self.largest: largest}
+        if self.events is not None and of_events is not None:
+            found |= self.events.by_summary(of_events)
         found |= {pair: terms.read(sums) for pair, terms in self.summed}
         for pair, begin, end in zip(self.counted, self.ends[:-1], self.ends[1:], strict=True):
             found[pair] = read_counts(*pair, cell_counts[:, begin:end])
@@ -106,27 +136,3 @@ class LabelTally:
     def of_labels(self, labels: NDArray[Any]) -> dict[Wanted, Any]:
         """Return every summary of given labels ``(n_replicates, n_samples)``, as if they were drawn."""
         return self.read([labels], len(labels))
-
-
-def _joint_cells(
-    sample: Sample, counted: Sequence[Counted], most: int
-) -> tuple[NDArray[np.uint32], NDArray[np.int32], Integers] | None:
-    """Return the joint cell of each entry, and `LabelTally.cells` and `LabelTally.ends`; None if there are too many."""
-    sizes = [n_counters_of(sample, some) for _, some in counted] or [_SPREAD]
-    if np.prod(sizes, dtype=np.float64) > _COMBINATIONS:
-        return None
-    joint = np.zeros((sample.n_samples, sample.n_outcomes), dtype=np.int64)
-    for (_, some), size in zip(counted, sizes, strict=False):
-        joint = joint * size + counters_of(sample, some)[0]
-    if not counted:
-        joint += np.arange(sample.n_samples)[:, None] % _SPREAD
-    occupied = np.flatnonzero(np.bincount(joint.ravel()))
-    if len(occupied) > min(most, max(_MOST_JOINT, sample.n_samples)):
-        return None
-    code = np.zeros(occupied[-1] + 1, dtype=np.uint32)
-    code[occupied] = np.arange(len(occupied))
-    ends = np.cumsum([0, *sizes[: len(counted)]])
-    cells = np.empty((len(occupied), len(counted)), dtype=np.int32)
-    for column, cell in enumerate(np.unravel_index(occupied, sizes)[: len(counted)]):
-        cells[:, column] = cell + ends[column]
-    return code[joint], cells, ends

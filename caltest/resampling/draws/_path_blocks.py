@@ -26,7 +26,7 @@ from caltest.resampling.draws._alias_tables import FEW
 _MOST_ROWS = 2**16 - 1  # of a block: counts of 16 bits
 _LARGEST_SHIFT = 16
 _COUNTERS = 2**18  # of all replicates that are counted together
-_ALL_LABELS, _DEPARTURES = 1.5, 0.4  # factors of the number of blocks, by experience: fewer where few labels depart
+_NO_USUAL, _ALL_LABELS, _DEPARTURES = 3.0, 1.5, 0.4  # factors of the number of blocks, measured: fewer where few depart
 EACH_PATH = 1.6  # the same where labels depart and every path is read, not only the one that goes farthest
 
 
@@ -101,7 +101,8 @@ class PathBlocks:
             Factor of their number by default.
         """
         if factor is None:
-            factor = _DEPARTURES if usual is not None and np.all(usual >= 0) else _ALL_LABELS
+            has_usual = np.zeros(1, dtype=np.bool_) if usual is None else usual >= 0
+            factor = _DEPARTURES if has_usual.all() else _ALL_LABELS if has_usual.any() else _NO_USUAL
         wanted = _default_n_blocks(n_samples, n_paths, factor) if n_blocks is None else n_blocks
         size = max(1, min(wanted, n_samples), -(-2 * n_samples // (_MOST_ROWS - 1)))
         # Bounds of values up to n_samples in absolute value reach twice as far.

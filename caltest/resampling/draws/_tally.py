@@ -67,7 +67,7 @@ class CountedPaths:
         found: dict[type, dict[Wanted, Path]] = {EitherEndExcursion: {}, PathExtremes: {}}
         for view, summary in asked:
             if isinstance(summary, EitherEndExcursion | PathExtremes):
-                found[type(summary)][view, summary] = _drawn_path(view, summary.path)
+                found[type(summary)][view, summary] = drawn_path(view, summary.path)
         either, extremes = found.values()
         if paths := [*either.values(), *extremes.values()]:
             shape = len(paths), n
@@ -144,7 +144,7 @@ def has_counted_path(points: Points, view: LensView, summary: Summary | None) ->
     return len(view.base_row) == points.n_samples and bool(np.all((view.seen == 1).sum(axis=1) == 1))
 
 
-def _drawn_path(view: LensView, path: Path) -> Path:
+def drawn_path(view: LensView, path: Path) -> Path:
     """Return the path of the event behind a lens in terms of the labels that are drawn."""
     if view.seen is None or view.base_row is None:
         return path

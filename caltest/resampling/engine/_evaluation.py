@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,10 +70,13 @@ class Evaluation:
             if points is not None:
                 known = [_known(question, points) for question in questions]
             elif draws.tallies_labels(base):
-                known = [_known_of_labels(question) for question in questions]
+                known = _known_of_labels(questions)
             wanted = list(dict.fromkeys(pair for pairs in known if pairs for pair in pairs))
             if wanted and sum(view.sample.given.size for view, _ in wanted) <= _MOST_ITEMS:
                 self._tally = LabelTally.of(base, wanted) if points is None else Tally(points, wanted)
+            if isinstance(self._tally, LabelTally):
+                computed = self._tally.wanted
+                known = [pairs if pairs and computed.issuperset(pairs) else None for pairs in known]
         self._known = [None] * len(questions) if self._tally is None else known
 
     def nulls(self, draws: Draws, workers: int = 1, progress: Progress | None = None) -> list[Floats]:
@@ -107,9 +110,16 @@ class Evaluation:
             if len(self._questions) == 1 and alone:
                 return null_values(question.statistic, self._base, draws)[None]
             return np.concatenate(_values_of_labels(self._questions, self._base, draws))
-        counted = draws.tallied(self._tally)
         others = [one for one, known in zip(self._questions, self._known, strict=True) if known is None]
-        on_labels = iter(_values_of_labels(others, self._base, draws) if others else [])
+        if others and isinstance(self._tally, LabelTally):
+            on_others: list[list[Floats]] = [[] for _ in others]
+            counted: Mapping[Wanted, Any] = self._tally.read(
+                _evaluated(others, self._base, draws, on_others), draws.n_resamples
+            )
+            on_labels = iter([np.concatenate(values, axis=1) for values in on_others])
+        else:
+            counted = draws.tallied(self._tally)
+            on_labels = iter(_values_of_labels(others, self._base, draws) if others else [])
         return np.concatenate(
             [
                 next(on_labels) if known is None else _of_summaries(one, known, counted, draws.n_resamples)
@@ -143,14 +153,22 @@ def _known(question: Question, points: Points) -> list[Wanted] | None:
     return found if len(found) == len(asked) else None
 
 
-def _known_of_labels(question: Question) -> list[Wanted] | None:
-    """Return the summaries of the components of a question if all have one, paths among them, otherwise None."""
-    if not question.view.is_base:
-        return None
-    asked = [part.summary(question.sample) for part in question.statistic.components]
-    found = [(question.view, each) for each in asked if each is not None]
-    has_paths = any(isinstance(each, LargestExcursion) for each in asked)
-    return found if len(found) == len(asked) and has_paths else None
+def _known_of_labels(questions: Sequence[Question]) -> list[list[Wanted] | None]:
+    """Return the summaries of the components of each question whose components all have one.
+
+    There must be one of the labels themselves that has the paths of all outcomes; otherwise all are None.
+    """
+    nothing: list[list[Wanted] | None] = [None] * len(questions)
+    known = nothing[:]
+    for own in (True, False):
+        for place, question in enumerate(questions):
+            if question.view.is_base is own:
+                asked = [part.summary(question.sample) for part in question.statistic.components]
+                found = [(question.view, each) for each in asked if each is not None]
+                known[place] = found if len(found) == len(asked) else None
+        if not any(isinstance(each, LargestExcursion) for pairs in known if pairs for _, each in pairs):
+            return nothing
+    return known
 
 
 def _of_summaries(question: Question, known: list[Wanted], counted: Mapping[Wanted, Any], n_replicates: int) -> Floats:
@@ -171,17 +189,26 @@ def _values_of_signs(questions: Sequence[Question], base: Sample, draws: Draws) 
 
 def _values_of_labels(questions: Sequence[Question], base: Sample, draws: Draws) -> list[Floats]:
     """Return the components ``(n_components, n_replicates)`` of questions on drawn labels."""
-    views = list(dict.fromkeys(question.view for question in questions))
     blocks: list[list[Floats]] = [[] for _ in questions]
+    for _ in _evaluated(questions, base, draws, blocks):
+        pass
+    return [np.concatenate(values, axis=1) for values in blocks]
+
+
+def _evaluated(
+    questions: Sequence[Question], base: Sample, draws: Draws, found: Sequence[list[Floats]]
+) -> Iterator[NDArray[Any]]:
+    """Yield blocks of drawn labels, after the components of every question on them were added to what is found."""
+    views = list(dict.fromkeys(question.view for question in questions))
     for sample, drawn, scale in draws.scaled_blocks(base):
         seen = {}
         for view in views:
             of_view = drawn if view.is_base else view.outcomes(drawn)
             own = (sample, drawn, scale) if view.is_base else (view.sample, of_view, draws.scale(view.sample, of_view))
             seen[view] = own
-        for question, values in zip(questions, blocks, strict=True):
+        for question, values in zip(questions, found, strict=True):
             values.append(_drawn_components(question.statistic, *seen[question.view]))
-    return [np.concatenate(values, axis=1) for values in blocks]
+        yield drawn
 
 
 def scale_components(statistic: Statistic, values: Floats, scale: Floats) -> Floats:
