@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
@@ -36,7 +37,8 @@ MOST_BY_NEWTON = 600
 SEPARATED = 1e-6
 """Where the loss is below this many nats per observation, the labels are separated and the search ends."""
 
-_DECREMENT = 1e-22  # of Newton's method: squared length of the last step in the Hessian
+_DECREMENT = 1e-24  # of Newton's method: squared length of the last step in the Hessian
+_FALLS_FAST = 0.02  # of the squared length of the step
 _DAMPING = 1e-10  # of the mean curvature, in directions in which the map does not change
 _GRADIENT, _MAX_ITERATIONS = 1e-6, 1000  # of L-BFGS; a standard error is 1 / sqrt(n_samples) in these units
 
@@ -101,6 +103,22 @@ class Layout:
         return found
 
 
+@dataclass(eq=False)
+class Curvature:
+    """The second derivatives of a likelihood as they were computed last, and the squared length of the last step.
+
+    Attributes
+    ----------
+    hessian : array of shape (n_parameters, n_parameters) or None
+        Without the penalty.
+    slope : float
+        What the gradient promises along the step.
+    """
+
+    hessian: NDArray[np.float64] | None = None
+    slope: float = math.inf
+
+
 @dataclass(frozen=True, eq=False)
 class LinearMap:
     r"""The penalised negative log-likelihood of softmax(Wz + b), in nats per observation.
@@ -119,6 +137,8 @@ class LinearMap:
         The ridge of each parameter.
     layout : Layout
         What the parameters are.
+    curvature : Curvature
+        What Newton's method knows; for another penalty of the same likelihood it may go on with it.
     """
 
     logits: NDArray[Any]
@@ -126,6 +146,7 @@ class LinearMap:
     share: NDArray[np.float64]
     penalty: NDArray[np.float64]
     layout: Layout
+    curvature: Curvature = field(default_factory=Curvature)
 
     def loss_and_gradient(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Return the penalised negative log-likelihood and its derivatives ``(n_parameters,)``."""
@@ -149,42 +170,77 @@ class LinearMap:
         return loss, gradient + 2 * self.penalty * theta
 
     def hessian(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the second derivatives ``(n_parameters, n_parameters)``."""
+        """Return the second derivatives of the likelihood ``(n_parameters, n_parameters)``, without the penalty's."""
+        return self._diagonal_hessian(theta) if self.layout.diagonal else self._full_hessian(theta)
+
+    def _diagonal_hessian(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         k = self.layout.n_classes
         found = np.zeros((theta.size, theta.size))
         for rows in self._blocks:
             z, share = self.logits[rows].astype(np.float64), self.share[rows, None]
             prob = softmax_in_place(self.layout.scores(z, theta))
-            if self.layout.diagonal:
-                terms = np.hstack([prob * z, prob])
-                weighted = share * prob
-                own = np.einsum("ik,ik->k", weighted, z * z), np.einsum("ik,ik->k", weighted, z), weighted.sum(axis=0)
-                first, second = np.arange(k), np.arange(k, 2 * k)
-                found[first, first] += own[0]
-                found[second, second] += own[2]
-                found[first, second] += own[1]
-                found[second, first] += own[1]
-            else:
-                x = np.column_stack([z, np.ones(len(z))])
-                terms = (prob[:, :, None] * x[:, None, :]).reshape(len(z), -1)
-                for j in range(k):
-                    part = slice(j * (k + 1), (j + 1) * (k + 1))
-                    found[part, part] += x.T @ (x * (share * prob[:, j : j + 1]))
+            terms = np.hstack([prob * z, prob])
+            weighted = share * prob
+            own = np.einsum("ik,ik->k", weighted, z * z), np.einsum("ik,ik->k", weighted, z), weighted.sum(axis=0)
+            first, second = np.arange(k), np.arange(k, 2 * k)
+            found[first, first] += own[0]
+            found[second, second] += own[2]
+            found[first, second] += own[1]
+            found[second, first] += own[1]
             terms *= np.sqrt(share)
             found -= terms.T @ terms  # of a matrix with itself NumPy computes one half only
-        found[np.diag_indices(theta.size)] += 2 * self.penalty
         return found
+
+    def _full_hessian(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        r"""Return the second derivatives of the likelihood, of which each number is computed once.
+
+        With x = (z, 1) the block of classes :math:`j \ne k` is :math:`-\sum_i v_i p_{ij} p_{ik} x_i x_i^\top`: pairs of
+        probabilities times pairs of x. All blocks of a class sum to 0, as probabilities sum to 1.
+        """
+        k = self.layout.n_classes
+        first, second = np.triu_indices(k, 1)
+        lower, upper = np.triu_indices(k + 1)
+        sums = np.zeros((len(first), len(lower)))
+        for rows in self._blocks:
+            z = self.logits[rows].astype(np.float64)
+            x = np.vstack([z.T, np.ones(len(z))])
+            prob = np.ascontiguousarray(softmax_in_place(self.layout.scores(z, theta)).T)
+            own = prob * self.share[rows]
+            sums += _products_of_pairs(own, prob, 1) @ _products_of_pairs(x, x, 0).T
+        block = np.empty((len(first), k + 1, k + 1))
+        block[:, lower, upper] = block[:, upper, lower] = -sums
+        found = np.zeros((k, k, k + 1, k + 1))
+        found[first, second] = found[second, first] = block
+        found[np.diag_indices(k)] = -found.sum(axis=1)
+        return found.swapaxes(1, 2).reshape(theta.size, -1)
 
     def minimise(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
         """Return the parameters of the smallest loss, from a start, and the loss there."""
         if theta.size > MOST_BY_NEWTON or self.logits.dtype != np.float64:
             return self._by_lbfgs(theta)
+        self.curvature.slope = math.inf
         with one_blas_thread():
             return _newton.minimise(self, theta, decrement=_DECREMENT, enough=SEPARATED)
 
     def newton_step(self, theta: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what Newton's method subtracts from the parameters, ``(n_parameters,)``."""
-        return _newton.solve_damped(self.hessian(theta), gradient, _DAMPING)
+        """Return what Newton's method subtracts from the parameters, ``(n_parameters,)``.
+
+        The last second derivatives of a full W, which take longer than several steps, serve as long as the slope falls
+        fast.
+        """
+        known = self.curvature
+        if known.hessian is not None and not self.layout.diagonal:
+            step = self._solve(known.hessian, gradient)
+            if (slope := float(gradient @ step)) <= _FALLS_FAST * known.slope:
+                known.slope = slope
+                return step
+        known.hessian = self.hessian(theta)
+        step = self._solve(known.hessian, gradient)
+        known.slope = float(gradient @ step)
+        return step
+
+    def _solve(self, hessian: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+        return _newton.solve_damped(hessian + np.diag(2 * self.penalty), gradient, _DAMPING)
 
     def _by_lbfgs(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
         """Search in parameters that have unit curvature at the start, w and b of a class being uncorrelated there."""
@@ -247,3 +303,12 @@ class LinearMap:
     @cached_property
     def _blocks(self) -> list[slice]:
         return list(blocks(len(self.logits), self.layout.n_classes * (1 if self.layout.diagonal else 8)))
+
+
+def _products_of_pairs(one: NDArray[np.float64], other: NDArray[np.float64], beyond: int) -> NDArray[np.float64]:
+    """Return ``one[j] * other[k]`` for all ``k >= j + beyond``, row by row."""
+    ends = np.cumsum(np.arange(len(one) - beyond, 0, -1))
+    found = np.empty((ends[-1], one.shape[1]))
+    for j, part in enumerate(np.split(found, ends[:-1])):
+        np.multiply(one[j], other[j + beyond :], out=part)
+    return found

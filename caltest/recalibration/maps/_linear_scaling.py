@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -118,10 +118,10 @@ class LinearScaling(Recalibrator):
             share = weight[inside] / weight[inside].sum()
             inverse = 1 / likely_temperature(logits[inside], outcome[inside], weight[inside]).temperature
             theta = layout.tempered(inverse)
+            free = LinearMap(logits[inside], outcome[inside], share, odir_penalty(layout, 0.0), layout)
             for k, ridge in enumerate((None, *ridges)):
                 if ridge is not None:
-                    penalty = odir_penalty(layout, ridge)
-                    theta, _ = LinearMap(logits[inside], outcome[inside], share, penalty, layout).minimise(theta)
+                    theta, _ = replace(free, penalty=odir_penalty(layout, ridge)).minimise(theta)
                 lost = layout.losses(logits[held], outcome[held], theta)
                 total[k] += float(weight[held] @ lost)
         total /= max(weight[fold >= 0].sum(), np.finfo(np.float64).tiny)

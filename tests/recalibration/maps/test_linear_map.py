@@ -1,5 +1,7 @@
 """The likelihood of linear maps: its derivatives, and that Newton's method and L-BFGS find the same maximum."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,7 +44,28 @@ def test_derivatives_are_those_of_finite_differences(diagonal):
     _, gradient = likelihood.loss_and_gradient(theta)
     assert gradient == pytest.approx(np.array([(up[0] - down[0]) / (2 * h) for up, down in around]), abs=1e-8)
     rows = np.array([(up[1] - down[1]) / (2 * h) for up, down in around])
-    assert likelihood.hessian(theta) == pytest.approx(rows, abs=1e-7)
+    assert likelihood.hessian(theta) + np.diag(2 * likelihood.penalty) == pytest.approx(rows, abs=1e-7)
+
+
+@pytest.mark.parametrize("diagonal", [True, False])
+def test_known_curvature_changes_no_minimum(diagonal):
+    """The second derivatives of another ridge, or from far away, are computed again where they lead too slowly."""
+    first = problem(diagonal=diagonal, ridge=100.0, n_samples=300)
+    start = first.layout.tempered(1.0)
+    first.minimise(first.layout.tempered(5.0))
+    for ridge in (10.0, 0.1, 1e-3):
+        alone = problem(diagonal=diagonal, ridge=ridge, n_samples=300)
+        then = replace(alone, curvature=first.curvature)
+        for found in (alone.minimise(start)[0], then.minimise(start)[0]):
+            assert is_minimum(alone, found)
+        gap = alone.layout.scores(alone.logits, found - alone.minimise(start)[0])
+        assert np.ptp(gap, axis=1).max() < 1e-8
+
+
+def is_minimum(likelihood, theta):
+    """No derivative exceeds twice what the last step, of a squared length of 1e-24 in the Hessian, leaves of it."""
+    curvature = likelihood.hessian(theta).diagonal() + 2 * likelihood.penalty
+    return np.all(np.abs(likelihood.loss_and_gradient(theta)[1]) < 2e-12 * np.sqrt(curvature))
 
 
 @pytest.mark.parametrize("diagonal", [True, False])
@@ -51,7 +74,7 @@ def test_both_methods_find_the_same_maximum(diagonal, ridge):
     likelihood = problem(diagonal=diagonal, ridge=ridge, n_samples=300)
     start = np.repeat([1.0, 0.0], 4) if diagonal else np.column_stack([np.eye(4), np.zeros(4)]).ravel()
     newton, lbfgs = likelihood.minimise(start)[0], likelihood._by_lbfgs(start)[0]
-    assert np.abs(likelihood.loss_and_gradient(newton)[1]).max() < 1e-13
+    assert is_minimum(likelihood, newton)
     prob = [np.exp(likelihood.layout.scores(likelihood.logits, theta)) for theta in (newton, lbfgs)]
     prob = [one / one.sum(axis=1, keepdims=True) for one in prob]
     assert prob[0] == pytest.approx(prob[1], abs=1e-3)
