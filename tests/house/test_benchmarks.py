@@ -18,6 +18,7 @@ from benchmarks import (
     few_groups,
     findings,
     folds,
+    group_copies,
     groups,
     groups_comparisons,
     markdown,
@@ -297,6 +298,17 @@ def test_the_page_on_groups_is_made_from_its_data():
     assert found["groups"] == "3 groups of 3 to 5"
     assert set(groups.SHOWN) <= set(found)
     assert set(found) <= set(pd.read_csv(data).columns)
+
+
+def test_copies_are_rejected_at_the_level():
+    page, frame = (DOCS / "dependent-observations.md").read_text(), pd.read_csv(DOCS / "data" / "group-copies.csv")
+    made = group_copies.levels_table(frame)
+    assert page == pages.with_table(page, pages.mark("group_copies"), made), "group_copies.py --page"
+    assert (frame["rate"] <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / frame["data sets"])).all()
+    design = group_copies.Design(6, 2, 0.3, "unequal", "within")
+    for method in ("paired_test", "l2_interval", "event"):
+        rates, _ = group_copies.measure(method, design, 2)
+        assert set(rates) <= set(frame["method"])
 
 
 def test_few_groups_reject_calibrated_models_at_the_level():
