@@ -4,8 +4,8 @@ import numpy as np
 from scipy.special import ndtri
 
 WORD = 2**64 - 1
-ROWS = 64
-"""Normal numbers that are made at a time; those of the groups begin and end with a whole block."""
+LANES = 32
+"""Streams of random words that stand side by side."""
 
 
 def mixed(x):
@@ -15,20 +15,24 @@ def mixed(x):
     return x ^ (x >> 31)
 
 
-def halves(seed, replicate):
-    """The halves of the words of xoshiro256++, the lower one first."""
+def states(seed, replicate):
+    """What states are made of: as many words as are asked for."""
     golden = 0x9E3779B97F4A7C15
-    key = mixed((seed + golden) & WORD) + replicate * 0xD1342543DE82EF95 & WORD
-    key = mixed(key)
-    s = [mixed((key + j * golden) & WORD) for j in range(4)]
+    key = mixed(mixed((seed + golden) & WORD) + replicate * 0xD1342543DE82EF95 & WORD)
+    j = 0
+    while True:
+        yield mixed((key + j * golden) & WORD)
+        j += 1
+
+
+def words(s):
+    """The words of one stream of xoshiro256++."""
 
     def turned(x, k):
         return (x << k | x >> (64 - k)) & WORD
 
     while True:
-        word = turned((s[0] + s[3]) & WORD, 23) + s[0] & WORD
-        yield word & 0xFFFFFFFF
-        yield word >> 32
+        yield turned((s[0] + s[3]) & WORD, 23) + s[0] & WORD
         t = s[1] << 17 & WORD
         s[2] ^= s[0]
         s[3] ^= s[1]
@@ -36,6 +40,15 @@ def halves(seed, replicate):
         s[0] ^= s[3]
         s[2] ^= t
         s[3] = turned(s[3], 45)
+
+
+def halves(known):
+    """The halves of one word of each stream, first all lower ones; ``known`` are the words of the states."""
+    streams = [words([known[k * LANES + lane] for k in range(4)]) for lane in range(LANES)]
+    while True:
+        some = [next(stream) for stream in streams]
+        yield from (word & 0xFFFFFFFF for word in some)
+        yield from (word >> 32 for word in some)
 
 
 def normal(half):
@@ -46,29 +59,22 @@ def normal(half):
 
 def labels_of(sample, scores, draws, replicate):
     """The labels ``(n_samples,)`` of one replicate, and which ones rounding of normal numbers cannot change."""
-    step, lead, stream = sample.timing.step, sample.timing.lead, halves(int(draws.seed), replicate)
+    step, lead, made = sample.timing.step, sample.timing.lead, states(int(draws.seed), replicate)
+    stream = halves([next(made) for _ in range(4 * LANES)])
+    begin = (next(made) >> 32) * lead >> 32
     in_time, alike = draws.correlation, draws.alike
-    shock = []
-    if sample.group is not None:
-        n_groups = int(sample.group.max()) + 1
-        block = [normal(next(stream)) for _ in range(-(-n_groups // ROWS) * ROWS)]
-        shock = block[:n_groups]
-    begin = next(stream) * lead >> 32
-    common = coming = normal(next(stream))
+    of_group = [normal(next(stream)) for _ in range(0 if sample.group is None else int(sample.group.max()) + 1)]
+    of_window = [normal(next(stream)) for _ in range(int(step.max()) // lead + 2)]
     classes = np.argsort(scores[0], kind="stable")
     label, sure = np.empty(sample.n_samples, dtype=int), np.empty(sample.n_samples, dtype=bool)
-    for t in range(int(step.max()) + 1):
-        if t % lead == 0:
-            coming = normal(next(stream))
-        if t % lead == begin:
-            common = coming
-        for i in np.flatnonzero(step == t):
-            latent = np.sqrt(in_time) * common + np.sqrt(1 - in_time - alike) * normal(next(stream))
-            if shock:
-                latent += np.sqrt(alike) * shock[sample.group[i]]
-            bounds = ndtri(np.minimum(np.cumsum(sample.prob[i, classes])[:-1], 1.0))
-            label[i] = classes[(latent >= bounds).sum()]
-            sure[i] = np.abs(latent - bounds).min() > 2e-5
+    for i in range(sample.n_samples):
+        common = of_window[(step[i] + lead - 1 - begin) // lead]
+        latent = np.sqrt(in_time) * common + np.sqrt(1 - in_time - alike) * normal(next(stream))
+        if of_group:
+            latent += np.sqrt(alike) * of_group[sample.group[i]]
+        bounds = ndtri(np.minimum(np.cumsum(sample.prob[i, classes])[:-1], 1.0))
+        label[i] = classes[(latent >= bounds).sum()]
+        sure[i] = np.abs(latent - bounds).min() > 2e-5
     return label, sure
 
 

@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.resampling.draws._group_shocks import correlation_of_terms
 from caltest.resampling.draws._timed_draws import OrderOfTime, ScoredLabels, TimedDraws, TimedOutcome, within_groups
@@ -41,25 +41,23 @@ class SimilarOutcome:
         Labels that depend on each other if they are less than a lead apart, first all of them, then those in the same
         of two parts of the predictions, and so on.
     group : array of shape (n_parts, n_samples)
-        Part and stretch of time of each observation, in the order of time, numbered through.
+        Part and stretch of time of each observation, numbered from 0.
     """
 
     near: tuple[TimedOutcome, ...]
-    group: Integers
+    group: NDArray[np.int32]
 
     @classmethod
     def of(cls, sample: Sample) -> SimilarOutcome:
         """Return the labels of a sample, which has times."""
         whole, timing, rank = sample.once(TimedOutcome.of), sample.timing, _ranks(sample.expected)
         assert timing is not None
-        near, group, begun = [whole], [], 0
+        near, group = [whole], []
         for place, number in enumerate(PARTS):
             part = np.minimum((rank * number).astype(np.int64), number - 1)
             near.append(_in_order(whole, OrderOfTime.of(within_groups(timing, part))))
             stretch = (timing.step + place * timing.lead // len(PARTS)) // timing.lead
-            known = np.unique(stretch * number + part, return_inverse=True)[1]
-            group.append(begun + known[whole.time.order])
-            begun += int(known.max()) + 1
+            group.append(np.unique(stretch * number + part, return_inverse=True)[1].astype(np.int32))
         return cls(tuple(near), np.stack(group))
 
     def shares(self, labels: NDArray[np.unsignedinteger]) -> tuple[float, tuple[float, ...]]:
@@ -140,8 +138,11 @@ class SimilarDraws(TimedDraws):
             return None
         return replace(cls.of(n_resamples, rng), correlation=correlation, shares=shares)
 
-    def _levels(self, sample: Sample) -> tuple[Integers, Floats]:
-        return sample.once(SimilarOutcome.of).group, np.array(self.shares)
+    def _levels(self, sample: Sample) -> tuple[NDArray[np.int32], Floats]:
+        shares = np.array(self.shares)
+        group = sample.once(SimilarOutcome.of).group[shares > 0]
+        begin = np.cumsum(group.max(axis=1) + 1, dtype=np.int32) - (group.max(axis=1) + 1)
+        return group + begin[:, None], shares[shares > 0]
 
     def scale(self, sample: Sample, outcomes: NDArray[Any]) -> Floats | None:
         """Return by what the residuals of drawn outcomes are multiplied, ``(n,)``, to vary as the observed ones."""

@@ -60,12 +60,11 @@ from numpy.typing import NDArray
 
 from caltest._compiled._time_shocks import (
     FIRST,
-    LANES,
+    LARGEST,
     LARGEST_SUM,
     N_PLACES,
     draw_labels_in_time,
     products_in_time,
-    room_for_labels,
     room_for_numbers,
 )
 from caltest.predictions._arrays import Floats, Integers
@@ -74,7 +73,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._parts import sums_in_parts
 from caltest.predictions.inputs._times import Timing
 from caltest.resampling.draws._group_shocks import N_TERMS, correlation_of_terms, latent_bounds
-from caltest.resampling.draws._labels import Draws, replicates_of
+from caltest.resampling.draws._labels import Draws
 
 FEW_WINDOWS, MANY_WINDOWS, FEW_SURPRISES = 20, 40, 20
 """With few windows of time, or expected surprises, the inflation is not known; with many windows it is known well."""
@@ -118,6 +117,20 @@ class OrderOfTime:
     def of_steps(self, values: Floats) -> Floats:
         """Return the sums ``(n_steps,)`` of values ``(n_samples,)``."""
         return sums_in_parts(np.repeat(np.arange(self.n_steps), np.diff(self.start)), values, self.n_steps)
+
+    @cached_property
+    def times(self) -> tuple[Integers, Integers]:
+        """The first observation of each time with observations, and their number; and the first one close to each."""
+        step = np.flatnonzero(np.diff(self.start))
+        return np.append(self.start[step], self.start[-1]), self.start[np.maximum(step - self.lead + 1, 0)]
+
+    @cached_property
+    def windows(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The step of each observation of the sample divided by the lead, and what is left of it."""
+        step = np.empty(len(self.order), dtype=np.int32)
+        step[self.order] = np.repeat(np.arange(self.n_steps), np.diff(self.start))
+        window, place = np.divmod(step, np.int32(self.lead))
+        return window, place
 
     @cached_property
     def _windows(self) -> tuple[Integers, Integers]:
@@ -171,20 +184,24 @@ class ScoredLabels:
         return self.time.near(self.variance)
 
     @property
-    def in_units(self) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32], Floats]:
-        """Arguments of `products_in_time`: residuals in whole numbers of a unit, and variances relative to the largest.
+    def in_units(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Floats]:
+        """Arguments of `products_in_time`: residuals ``(n_outcomes, n_samples)`` and variances in whole numbers.
 
-        The unit is the smallest power of 2 with which no sum of residuals in two windows is too large.
+        The unit of residuals is the smallest power of 2 with which no product of them, and no sum of products, is too
+        large; that of the variances makes their largest sum as large as the sums of its products with residuals allow.
         """
-        largest = float(self.time.near(np.abs(self.residual).max(axis=1)).max())
-        unit = 2.0 ** math.ceil(math.log2(largest / LARGEST_SUM)) if largest > 0 else 1.0
+        size = np.abs(self.residual).max(axis=1)
+        largest, all_ = float(size.max()), float(size.sum())
+        allowed = max(largest / LARGEST, math.sqrt(2 * float(self.time.near(size).max()) * all_ / LARGEST_SUM))
+        unit = 2.0 ** math.ceil(math.log2(allowed)) if largest > 0 else 1.0
         most = float(self.near.max()) or 1.0
-        near, variance = self.near / most, self.variance / most
+        of_variance = most / min(LARGEST, LARGEST_SUM * unit / max(all_, unit))
+        near, variance = self.near / of_variance, self.variance / of_variance
         total = float(variance.sum())
-        inverse = 1 / total if total * most > CERTAIN * len(variance) else 0.0
+        inverse = 1 / total if total * of_variance > CERTAIN * len(variance) else 0.0
         constant = np.array([unit, inverse, near @ variance, variance @ variance])
-        whole = np.rint(self.residual / unit).astype(np.int32)
-        return whole, near.astype(np.float32), variance.astype(np.float32), constant
+        whole = np.ascontiguousarray(np.rint(self.residual / unit).astype(np.int32).T)
+        return whole, np.rint(near).astype(np.int32), np.rint(variance).astype(np.int32), constant
 
     @cached_property
     def close(self) -> float:
@@ -233,7 +250,7 @@ class TimedOutcome:
             for one in (Timing(sample.group, 1, ""), within_groups(sample.timing, sample.group))
         )
         parts = {field.name: getattr(own, field.name) for field in fields(own)}
-        return CrossedOutcome(**parts, group=sample.group[time.order], alike=alike, both=both)
+        return CrossedOutcome(**parts, alike=alike, both=both)
 
     @classmethod
     def with_scores(cls, sample: Sample, time: OrderOfTime, scores: Floats) -> TimedOutcome:
@@ -314,8 +331,8 @@ class TimedOutcome:
 
         Labels ``(n_replicates, n_samples)`` are in the order of the sample.
         """
-        found, time, room = np.empty((len(labels), 2)), self.time, room_for_labels(labels.shape[1], labels.dtype)
-        products_in_time(np.ascontiguousarray(labels), time.order, time.start, time.lead, *self.tables, room, found)
+        found, order = np.empty((len(labels), 2)), self.time.order.astype(np.int32)
+        products_in_time(np.ascontiguousarray(labels), order, *self.time.times, *self.tables, found)
         return found
 
     def ratio(self, products: Floats) -> Floats:
@@ -330,7 +347,14 @@ class TimedOutcome:
     @cached_property
     def bound(self) -> NDArray[np.float32]:
         """The bounds of normal numbers between the classes, ``(n_samples, n_outcomes - 1)``."""
-        return np.ascontiguousarray(latent_bounds(self.prob))
+        return latent_bounds(self.prob)
+
+    @cached_property
+    def sorted_bound(self) -> NDArray[np.float32]:
+        """The bounds in the order of the sample, ``(n_outcomes - 1, n_samples)``."""
+        found = np.empty(self.bound.T.shape, dtype=np.float32)
+        found[:, self.time.order] = self.bound.T
+        return found
 
     def raised_inflation(self, labels: NDArray[np.unsignedinteger], n_errors: float = 1.0) -> float:
         """Return the inflation of labels ``(n_samples,)``, with what the removed shift took and standard errors."""
@@ -389,15 +413,12 @@ class CrossedOutcome(TimedOutcome):
 
     Attributes
     ----------
-    group : array of shape (n_samples,)
-        Groups in the order of time.
     alike, both : TimedOutcome
         The same labels with groups as steps of time, and with the groups one after the other.
 
     The others are those of `TimedOutcome`.
     """
 
-    group: Integers
     alike: TimedOutcome
     both: TimedOutcome
 
@@ -480,7 +501,6 @@ class TimedDraws(Draws):
     alike: float = 0.0
 
     method = "timed-labels"
-    together = LANES
 
     @classmethod
     def as_observed(cls, sample: Sample, n_resamples: int, rng: Any) -> Self:
@@ -492,21 +512,19 @@ class TimedDraws(Draws):
         """Yield the sample with outcomes ``(n_replicates, n_samples)`` drawn for it."""
         outcome = sample.once(TimedOutcome.of)
         group, alike = self._levels(sample)
-        shares = self.correlation, group, int(group.max(initial=-1)) + 1, alike
-        time, name = outcome.time, np.diff(outcome.classes, prepend=0).astype(np.int32)
-        given = outcome.bound, name, time.order, time.start, time.lead
-        for part in self.slices(max(replicates_of(sample.n_samples) // LANES, 1) * LANES):
+        shares = outcome.time.lead, self.correlation, group, int(group.max(initial=-1)) + 1, alike
+        name = np.diff(outcome.classes, prepend=0).astype(np.int32)
+        for part in self.blocks_of(sample.n_samples):
             out = np.empty((part.n_resamples, sample.n_samples), dtype=outcome_dtype(sample.n_outcomes))
-            room = room_for_numbers(), room_for_labels(sample.n_samples, out.dtype)
-            draw_labels_in_time(*given, *shares, *quantile_table(), self.seed, part.first, *room, out)
+            room = room_for_numbers()
+            draw_labels_in_time(outcome.sorted_bound, name, *outcome.time.windows, *shares, *quantile_table(), self.seed, part.first, room, out)
             yield sample, out
 
-    def _levels(self, sample: Sample) -> tuple[Integers, Floats]:
-        """Return groups that share shocks, ``(n_levels, n_samples)`` in the order of time, and how much of them."""
-        outcome = sample.once(TimedOutcome.of)
-        if isinstance(outcome, CrossedOutcome):
-            return outcome.group[None], np.array([self.alike])
-        return np.empty((0, sample.n_samples), dtype=np.int64), np.empty(0)
+    def _levels(self, sample: Sample) -> tuple[NDArray[np.int32], Floats]:
+        """Return groups that share shocks, ``(n_levels, n_samples)``, and how much of them."""
+        if sample.group is None:
+            return np.empty((0, sample.n_samples), dtype=np.int32), np.empty(0)
+        return sample.group[None].astype(np.int32), np.array([self.alike])
 
     def scale(self, sample: Sample, outcomes: NDArray[Any]) -> Floats | None:
         """Return by what the residuals of drawn outcomes are multiplied, ``(n,)``, to vary as the observed ones."""

@@ -56,9 +56,8 @@ def test_pairs_are_told_apart_by_how_similar_their_predictions_are(n_classes):
             )
         assert near.products(label[None])[0] == pytest.approx([expected, squares])
         if group is not None:
-            known = group[place]
-            assert all(part[i] == part[j] for i in range(n) for j in range(n) if known[i] == known[j])
-            assert all(abs(step[i] - step[j]) < lead for i in range(n) for j in range(n) if known[i] == known[j])
+            assert all(part[i] == part[j] for i in range(n) for j in range(n) if group[i] == group[j])
+            assert all(abs(step[i] - step[j]) < lead for i in range(n) for j in range(n) if group[i] == group[j])
 
 
 def test_drawn_labels_keep_their_margins_and_depend_on_each_other_as_observed_ones_do():
