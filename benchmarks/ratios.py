@@ -1,18 +1,24 @@
-"""The public call against the NumPy loops, case by case, and the exact null distribution."""
+"""The public call against the NumPy loops, case by case, the exact null distribution, and tests in time."""
 
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
+
+import numpy as np
 
 import caltest
 from benchmarks import problems
 from benchmarks.cases import CASES, CONFIDENCE, WIDE, Case, disagreement
 from benchmarks.loops import confidence
 from benchmarks.markdown import duration, ratio, table, verdict
+from benchmarks.streams import BATCH, classes, exceedances
 from benchmarks.timing import Cost, costs, interleaved
 
 OWN_SECONDS = 3.0  # a public call that takes longer is measured on fewer resamples
 AGREE_RESAMPLES = 400
+IN_TIME = ((1, BATCH), (3, 1), (7, 1), (7, BATCH), (30, 1))
+"""Leads, and predictions of the same time."""
+N_IN_TIME = 100_000_000  # labels that are drawn for a test in time
 EXACT_TARGETS = {10_000: 0.015, 1_000_000: 0.15}
 
 
@@ -88,3 +94,25 @@ def exact_distribution(sizes: list[int], n_resamples: int, repeats: int) -> str:
 
 def _drawn(arrays, n_resamples):
     return confidence.tuned_fixed(*arrays, n_resamples, seed=3)
+
+
+def in_time(sizes: list[int], n_classes: list[int], n_resamples: int, repeats: int) -> str:
+    """Return the table of how much longer tests take with `time` and `lead` than without, with the range of ratios."""
+    rows = []
+    statistics = {"default": {}, "ECE": {"statistic": caltest.ECE()}}
+    for name, number, n in ((a, b, c) for a in statistics for b in n_classes for c in sizes):
+        options = statistics[name] | {"rng": 0, "n_resamples": min(n_resamples, N_IN_TIME // n)}
+        runs = {}
+        for lead, size in IN_TIME:
+            rng = np.random.default_rng(n)
+            stream = exceedances(rng, n, lead) if number == 2 else classes(rng, n, lead, n_classes=number)
+            call = partial(caltest.calibration_test, stream.y_true, stream.y_prob, **options)
+            runs[lead, size] = call, partial(call, time=stream.time // size, lead=lead)
+        taken = interleaved({(key, k): call for key, pair in runs.items() for k, call in enumerate(pair)}, repeats)
+        each = [[b / a for a, b in zip(taken[key, 0], taken[key, 1], strict=True)] for key in runs]
+        found = [f"{median(some):.1f} ({min(some):.1f} to {max(some):.1f})" for some in each]
+        alone = median(second for key in runs for second in taken[key, 0])
+        rows.append((name, number, f"{n:,}", f"{options['n_resamples']:,}", duration(alone), *found))
+        print(*rows[-1], sep=" | ", flush=True)
+    heads = [f"lead {lead}" + f", {size} a time" * (size > 1) for lead, size in IN_TIME]
+    return table(("statistic", "classes", "predictions", "draws", "without times", *heads), rows)

@@ -100,6 +100,17 @@ Confidence, 15 equal-width cells, predictions fixed, `method="exact"`: the whole
     return text + ratios.exact_distribution(list(scale.exact_sizes), scale.n_resamples, scale.repeats)
 
 
+def _in_time(scale: Scale, _: Path) -> str:
+    text = """## Tests in time
+
+How many times as long `calibration_test` takes with `time` and `lead` as without: medians of processor time, and the
+range. Predictions are those of an autoregression ([`benchmarks/streams.py`](../benchmarks/streams.py)), one or 50 at a
+time. Without times the ECE of two outcomes, and of some of several, needs no draws of labels.
+
+"""
+    return text + ratios.in_time(list(scale.growth_sizes[:3]), [2, 5, 10], scale.n_resamples, scale.repeats)
+
+
 def _software(scale: Scale, _: Path) -> str:
     text = """## Released software
 
@@ -142,6 +153,7 @@ A state of [predictions that do not fit into memory](streaming.md#speed) is draw
 SECTIONS = {
     "ratios": _ratios,
     "exact": _exact,
+    "time": _in_time,
     "growth": _growth,
     "memory": _memory,
     "threads": _workers,

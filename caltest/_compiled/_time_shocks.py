@@ -164,8 +164,8 @@ def products_in_time(labels, order, start, back, residual, near, variance, const
     ``variance (n_kinds, n_samples)`` the weighted variance in whole numbers of another one, ``near (n_kinds,
     n_samples)`` the sum of those close in time, all in the order of time; ``order`` is where these observations stand
     in ``labels``. ``start (n_times + 1,)`` is the first observation of each time, and ``back (n_times,)`` the first one
-    that is close to it. ``constant (n_kinds, 4)`` has the unit of the residuals, one over the sum of the variances, or 0
-    if labels are certain, the sum of variance times near, and that of the squares of the variances.
+    that is close to it. ``constant (n_kinds, 4)`` has the unit of the residuals, one over the sum of the variances, or
+    0 if labels are certain, the sum of variance times near, and that of the squares of the variances.
     """
     n_replicates = labels.shape[0]
     n_samples = uint64(labels.shape[1])

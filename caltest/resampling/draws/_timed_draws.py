@@ -517,7 +517,17 @@ class TimedDraws(Draws):
         for part in self.blocks_of(sample.n_samples):
             out = np.empty((part.n_resamples, sample.n_samples), dtype=outcome_dtype(sample.n_outcomes))
             room = room_for_numbers()
-            draw_labels_in_time(outcome.sorted_bound, name, *outcome.time.windows, *shares, *quantile_table(), self.seed, part.first, room, out)
+            draw_labels_in_time(
+                outcome.sorted_bound,
+                name,
+                *outcome.time.windows,
+                *shares,
+                *quantile_table(),
+                self.seed,
+                part.first,
+                room,
+                out,
+            )
             yield sample, out
 
     def _levels(self, sample: Sample) -> tuple[NDArray[np.int32], Floats]:

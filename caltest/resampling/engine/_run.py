@@ -42,6 +42,7 @@ METHODS = (*VALID_METHODS, "asymptotic")
 """How a null distribution may be found."""
 
 LARGEST_ERROR, FAR_TAIL = 0.05, 1e-8  # a less exact tail is replaced by draws, unless no draw would reach it
+_FAST_GROWTH = 1.5  # of numbers of draws that are a second simulation: each round takes as long as hundreds of draws
 
 AnyStatistic = TypeVar("AnyStatistic", bound=Statistic)
 
@@ -227,8 +228,8 @@ def _conclude_in_time(
     own = [_in_time(null, answer.sample) for answer in found.answers]
     similar = SimilarDraws.of_similar(base, n_resamples, rng)
     if similar is not None:
-        early = Stopping(n_resamples, stopping.n_exceedances or EXCEEDANCES)
-        found = _larger(found, conclude(similar, stopping=early))
+        early = Stopping(n_resamples, stopping.n_exceedances or EXCEEDANCES, _FAST_GROWTH)
+        found = _larger(found, conclude(similar, stopping=early, known=found))
     for shares in dict.fromkeys(one for scheme in own for one in scheme.further):
         shared = conclude(SharedShockDraws.with_shares(shares, base, n_resamples, rng))
         both = zip(own, found.answers, shared.answers, strict=True)
@@ -254,8 +255,12 @@ def _draw_until(
     stopping: Stopping,
     workers: int,
     progress: Progress | None,
+    known: Answers | None = None,
 ) -> Answers:
-    """Return the answers of draws that are made until every question, and the global one, has its p-value."""
+    """Return the answers of draws that are made until every question, and the global one, has its p-value.
+
+    ``known`` are answers of other draws, if the larger p-values count: where these draws cannot exceed one, they stop.
+    """
     stopping = Stopping(draws.n_resamples) if isinstance(draws, AllSigns) else stopping
     observed = [components(question.statistic, question.sample, question.sample.outcome) for question in questions]
     evaluation = Evaluation(questions, base, draws)
@@ -263,6 +268,8 @@ def _draw_until(
     found: list[Answer | None] = [None] * len(questions)
     joint: float | None = None
     nulls: list[Floats] = [np.empty((len(values), 0)) for values in ranked]
+
+    others = [0.0] * len(questions) if known is None else [answer.pvalue for answer in known.answers]
 
     def report(done: float, _: float) -> None:
         if progress is not None:
@@ -277,11 +284,12 @@ def _draw_until(
         each = zip(questions, observed, ranked, nulls, strict=True)
         concluded = [_conclude(*one, draws=pool, stopping=stopping) for one in each]
         for place, answer in enumerate(concluded):
-            pvalue = stopping.pvalue(answer.pvalue, number, before)
+            pvalue = _at_checkpoint(stopping, answer.pvalue, number, before, others[place])
             if found[place] is None and pvalue is not None:
                 found[place] = replace(answer, pvalue=pvalue)
         if joint is None and len(questions) > 1:
-            joint = stopping.pvalue(Answers(tuple(concluded)).pvalue, number, before)
+            rank = Answers(tuple(concluded)).pvalue
+            joint = _at_checkpoint(stopping, rank, number, before, 0.0 if known is None else known.pvalue)
         answers = [answer for answer in found if answer is not None]
         if len(answers) == len(questions) and (joint is not None or len(questions) == 1):
             if number < stopping.n_resamples:
@@ -290,6 +298,12 @@ def _draw_until(
     ranks = [answer.ranked for answer in concluded if answer.ranked is not None]
     smallest = smallest_pvalue(ranks, stopping.n_resamples) if isinstance(draws, SignDraws) else answers[0].smallest
     return Answers(tuple(answers), joint, smallest)
+
+
+def _at_checkpoint(stopping: Stopping, rank: float, number: int, before: int, other: float) -> float | None:
+    """Return the p-value if the draws stop at a checkpoint, also because it cannot exceed another one."""
+    pvalue, largest = stopping.pvalue(rank, number, before), stopping.largest(number)
+    return largest if pvalue is None and largest < other else pvalue
 
 
 def _larger(independent: Answers, signed: Answers) -> Answers:

@@ -55,10 +55,13 @@ class Stopping:
         Largest number of draws B.
     n_exceedances : int or None
         Number h of draws at least as extreme as the observed data that stops them; None if all are made.
+    growth : float
+        By what numbers of draws after which they may stop grow; a larger one takes less time beside that of draws.
     """
 
     n_resamples: int
     n_exceedances: int | None = None
+    growth: float = _GROWTH
 
     @classmethod
     def of(
@@ -90,7 +93,7 @@ class Stopping:
             number = max(_FIRST, _whole_blocks(self.n_exceedances))
             while number < self.n_resamples:
                 found.append(number)
-                number = _whole_blocks(number * _GROWTH)
+                number = _whole_blocks(number * self.growth)
         return (*found, self.n_resamples)
 
     @property
@@ -113,6 +116,14 @@ class Stopping:
         if round(rank * (number + 1)) <= self.n_exceedances:  # it counts the observed data too
             return None
         return min(rank, self.n_exceedances / (before + 1)) if before else rank
+
+    def largest(self, number: int) -> float:
+        r"""Return a p-value that draws which go on after a checkpoint need not exceed.
+
+        It is h / (l + 1) after l draws. A later stop before the last draw has no larger p-value, and one after the last
+        draw may be lowered to it: the proof does not use that p-value for a level of h / (l + 1) or more.
+        """
+        return 1.0 if self.n_exceedances is None else self.n_exceedances / (number + 1)
 
 
 def number_of_draws(n_resamples: int | None, usual: int = FEWER_DRAWS, n_probabilities: int = 0) -> int:

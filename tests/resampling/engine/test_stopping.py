@@ -56,6 +56,23 @@ def test_without_a_stop_the_pvalue_is_the_usual_one():
     assert rule.pvalue(1.0, 128, 0) == 1
 
 
+def test_what_draws_that_go_on_can_still_become():
+    """No later stop before the last draw has a larger p-value; numbers of exceedances that only grow, at random."""
+    rng = np.random.default_rng(0)
+    for growth in (1.1, 1.5):
+        rule = Stopping(9999, 100, growth)
+        for rate in rng.uniform(0.005, 0.3, 50):
+            seen, largest = 0, 1.0
+            for before, number in rule.rounds[:-1]:
+                seen += rng.binomial(number - before, rate)
+                pvalue = rule.pvalue((seen + 1) / (number + 1), number, before)
+                if pvalue is not None:
+                    assert pvalue <= largest
+                    break
+                largest = rule.largest(number)
+    assert Stopping(99).largest(50) == 1
+
+
 @pytest.mark.slow
 def test_level_of_exchangeable_values():
     """10^5 sequences: given the rank of the observed value, exceedances in each round are binomial."""
