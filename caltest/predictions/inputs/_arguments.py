@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions.inputs._blas import one_blas_thread
 from caltest.predictions.inputs._class_columns import (
     ClassColumns,
     are_positions,
@@ -161,7 +162,8 @@ def _reading(
         for name in _COUNTS:
             refuse_too_many(given.get(name), name)
         problem = read_given(given, parameters, kind)
-        found: Returned = complete(*bound.args, **bound.kwargs)
+        with one_blas_thread():
+            found: Returned = complete(*bound.args, **bound.kwargs)
         return found if problem is None else problem.describe(found)
 
     as_declared(function, read)

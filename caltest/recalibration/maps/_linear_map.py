@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController  # which scikit-learn needs
 
+from caltest.predictions.inputs._blas import one_blas_thread
 from caltest.predictions.inputs._scale import softmax_in_place
 from caltest.recalibration.maps import _newton
 from caltest.recalibration.maps._logits import blocks
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Return a context in which products and solutions of matrices use one thread.
-
-    A product of 8,000 x 110 numbers takes some ten times as long on threads where other programs use the processors.
-    """
-    return _controller().limit(limits=1, user_api="blas")
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    """Return what limits the threads of the libraries that are loaded; looking for them takes milliseconds."""
-    return ThreadpoolController()
-
 
 MOST_BY_NEWTON = 600
 """Of more parameters than these the maximum is found by L-BFGS instead of Newton's method."""
@@ -37,7 +21,7 @@ MOST_BY_NEWTON = 600
 SEPARATED = 1e-6
 """Where the loss is below this many nats per observation, the labels are separated and the search ends."""
 
-_DECREMENT = 1e-24  # of Newton's method: squared length of the last step in the Hessian
+_DECREMENT = 1e-24, 1e-22  # of a full and a diagonal W: squared length of the last step, in the Hessian there
 _FALLS_FAST = 0.02  # of the squared length of the step
 _DAMPING = 1e-10  # of the mean curvature, in directions in which the map does not change
 _GRADIENT, _MAX_ITERATIONS = 1e-6, 1000  # of L-BFGS; a standard error is 1 / sqrt(n_samples) in these units
@@ -219,8 +203,9 @@ class LinearMap:
         if theta.size > MOST_BY_NEWTON or self.logits.dtype != np.float64:
             return self._by_lbfgs(theta)
         self.curvature.slope = math.inf
+        decrement = _DECREMENT[self.layout.diagonal]
         with one_blas_thread():
-            return _newton.minimise(self, theta, decrement=_DECREMENT, enough=SEPARATED)
+            return _newton.minimise(self, theta, decrement=decrement, enough=SEPARATED)
 
     def newton_step(self, theta: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what Newton's method subtracts from the parameters, ``(n_parameters,)``.
