@@ -124,13 +124,17 @@ def draw_departures(words, number, table, shift, hit, departed, end):
     for r in range(words.shape[0]):
         word = words[r]
         begin = last
-        for p in range(uint64(1), uint64(_search(number, word[0]) + 1)):
+        number_of_points = uint64(_search(number, word[0]))
+        for p in range(number_of_points):  # look-ups that do not wait for the rows before them
+            drawn = word[p + uint64(1)]
             # The product of the word and m in two halves, because one of 128 bits is slow.
-            place = (word[p] >> uint64(32)) * m + (((word[p] & lower) * m) >> uint64(32))
+            place = (drawn >> uint64(32)) * m + (((drawn & lower) * m) >> uint64(32))
             line = (place >> uint64(32)) * uint64(3)
             # No branch anywhere, because none could be predicted: later points of a row are overwritten.
             is_own = (place & lower) < uint64(table[line])
-            found = table[line + uint64(2) - uint64(is_own)]
+            departed[begin + p] = table[line + uint64(2) - uint64(is_own)]
+        for p in range(number_of_points):
+            found = departed[begin + p]
             row = uint64(found) >> uint64(shift)
             departed[last] = found
             last += uint64(hit[row] == 0)

@@ -110,10 +110,10 @@ class PathBlocks:
         shape, ends = (n_paths, n_samples), (n_paths, size + 1)
         groups = -(-n_paths // LANES)
         table = np.zeros((groups, size + 1, 6, LANES), dtype=np.int32)
-        place = np.empty((n_samples, n_paths), dtype=_unsigned(groups * size * LANES))
+        place = np.empty((n_samples, n_paths), dtype=unsigned(groups * size * LANES))
         step = np.zeros(n_paths, dtype=np.int64)
         made = Paths(
-            np.empty(shape, dtype=_unsigned(n_samples)),
+            np.empty(shape, dtype=unsigned(n_samples)),
             np.empty(shape, dtype=expected_dtype),
             np.empty(shape, dtype=np.bool_),
             np.empty(0, dtype=label_dtype),
@@ -183,7 +183,7 @@ class PathBlocks:
         return found
 
 
-def _unsigned(n: int) -> np.dtype[Any]:
+def unsigned(n: int) -> np.dtype[Any]:
     """Return the type of numbers below n: one of two, so that little is compiled."""
     return np.dtype(np.uint16 if n <= 2**16 else np.uint32)
 

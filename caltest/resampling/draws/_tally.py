@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -17,7 +17,7 @@ from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
 from caltest.predictions.cells._cells import CellSums, cells_of
-from caltest.resampling.draws._path_blocks import EACH_PATH, Path, PathBlocks
+from caltest.resampling.draws._path_blocks import EACH_PATH, Path, PathBlocks, unsigned
 from caltest.resampling.draws._points import Departures, Points
 from caltest.resampling.draws._summaries import (
     CellCounts,
@@ -46,8 +46,10 @@ class CountedPaths:
     either, extremes : tuples of such pairs
         Each has the path of an event; they share a table, in which those of ``either`` come first.
     blocks : tuple of PathBlocks
-        The tables, that of events last.
-    labels : tuple of arrays of shape (n_paths, n_samples)
+        The tables, that of events last; they read the labels of all observations.
+    rows : tuple of arrays
+        The observations of each table.
+    labels : tuple of arrays of shape (n_paths, n), n the number of observations of the table
         The label that is the event of each path.
     """
 
@@ -55,6 +57,7 @@ class CountedPaths:
     either: tuple[Wanted, ...]
     extremes: tuple[Wanted, ...]
     blocks: tuple[PathBlocks, ...]
+    rows: tuple[Integers, ...]
     labels: tuple[NDArray[Any], ...]
 
     @classmethod
@@ -62,8 +65,10 @@ class CountedPaths:
         """Return the paths among the wanted summaries, which must be `has_counted_path`."""
         asked, n = list(wanted), points.n_samples
         largest = [(view, summary) for view, summary in asked if isinstance(summary, LargestExcursion)]
-        blocks = [summary.blocks for _, summary in largest]
-        labels = [np.broadcast_to(np.arange(points.n_outcomes)[:, None], (points.n_outcomes, n)) for _ in blocks]
+        blocks = [_read_from_all(view, summary.blocks, n) for view, summary in largest]
+        rows = [np.arange(n) if view.base_row is None else view.base_row for view, _ in largest]
+        outcomes = np.arange(points.n_outcomes)[:, None]
+        labels = [np.broadcast_to(outcomes, (points.n_outcomes, len(some))) for some in rows]
         found: dict[type, dict[Wanted, Path]] = {EitherEndExcursion: {}, PathExtremes: {}}
         for view, summary in asked:
             if isinstance(summary, EitherEndExcursion | PathExtremes):
@@ -72,8 +77,9 @@ class CountedPaths:
         if paths := [*either.values(), *extremes.values()]:
             shape = len(paths), n
             blocks.append(PathBlocks.of(paths, *shape, points.usual.dtype, usual=points.usual, factor=EACH_PATH))
+            rows.append(np.arange(n))
             labels.append(np.stack([np.broadcast_to(np.asarray(path.label), n) for path in paths]))
-        return cls(tuple(largest), tuple(either), tuple(extremes), tuple(blocks), tuple(labels))
+        return cls(tuple(largest), tuple(either), tuple(extremes), tuple(blocks), tuple(rows), tuple(labels))
 
     @property
     def n_counters(self) -> int:
@@ -82,10 +88,13 @@ class CountedPaths:
 
     def counters(self, points: Points, first: int) -> Iterator[Listed]:
         """Yield the entries that are events of each path, and the counter of each, from ``first`` on."""
-        row = np.arange(points.n_samples) * points.n_outcomes
-        for blocks, labels in zip(self.blocks, self.labels, strict=True):
+        for blocks, rows, labels in zip(self.blocks, self.rows, self.labels, strict=True):
             for place, label in zip(blocks.rows.place.T, labels, strict=True):
-                yield (row + label).astype(np.int32), place.astype(np.int32) + np.int32(first), None
+                yield (
+                    (rows * points.n_outcomes + label).astype(np.int32),
+                    place.astype(np.int32) + np.int32(first),
+                    None,
+                )
             first += blocks.n_counters
 
     @property
@@ -112,8 +121,8 @@ class CountedPaths:
         `_compiled._tally.tally_departures`.
         """
         largest, either, extremes = values
-        for j, (_, summary) in enumerate(self.largest):
-            blocks, found = summary.blocks, np.empty(len(counts))
+        for j, ((_, summary), blocks) in enumerate(zip(self.largest, self.blocks, strict=False)):
+            found = np.empty(len(counts))
             read = blocks.paths, blocks.table.copy(), blocks.shift, summary.scale, found
             largest_of_counts(counts, first, labels, *departures, *read)
             largest[:, j] = found
@@ -133,15 +142,27 @@ class CountedPaths:
 def has_counted_path(points: Points, view: LensView, summary: Summary | None) -> bool:
     """Return whether a summary of paths can be counted.
 
-    All observations must be seen through the lens, and each must have exactly one label that is the event.
+    All observations must be seen through the lens, and each must have exactly one label that is the event. The paths of
+    all outcomes may be those of some observations.
     """
     if isinstance(summary, LargestExcursion):
-        return view.is_base and summary.blocks.starts_from(points.usual)
+        if view.seen is None or view.base_row is None:
+            return summary.blocks.starts_from(points.usual)
+        same = np.array_equal(view.seen, np.arange(points.n_outcomes)[None])
+        return same and summary.blocks.starts_from(points.usual[view.base_row])
     if not isinstance(summary, EitherEndExcursion | PathExtremes):
         return False
     if view.seen is None or view.base_row is None:
         return True
     return len(view.base_row) == points.n_samples and bool(np.all((view.seen == 1).sum(axis=1) == 1))
+
+
+def _read_from_all(view: LensView, blocks: PathBlocks, n_samples: int) -> PathBlocks:
+    """Return the blocks of some observations, for labels of all."""
+    if view.base_row is None:
+        return blocks
+    order = view.base_row[blocks.paths.order].astype(unsigned(n_samples))
+    return replace(blocks, paths=blocks.paths._replace(order=order))
 
 
 def drawn_path(view: LensView, path: Path) -> Path:

@@ -261,9 +261,13 @@ def test_wrong_summaries_are_refused():
                 caltest.calibration_test(y_true, y_prob, statistic=asked, n_resamples=19, rng=0)
 
 
-def test_subgroups_are_not_counted_in_vain():
-    y_true, y_prob = problem(sharp(300, 4))
+def test_subgroups_are_counted_where_few_of_their_own_labels_depart(monkeypatch):
+    """The tables of the others have no labels from which few depart."""
+    monkeypatch.setattr("caltest.resampling.draws._points.LARGEST_DEPARTURE", 0.13)
+    y_true, y_prob = problem(np.concatenate([sharp(380, 4), np.full((20, 4), 0.25)]))
     base = make_sample(y_true, y_prob)
-    views = [LensView(base).take(np.flatnonzero(np.arange(300) % 3 == j)) for j in range(3)]
-    evaluation = Evaluation([Question(caltest.Omnibus(), view) for view in views], base, OutcomeDraws.of(9, 0))
-    assert evaluation._tally is None
+    rows = np.arange(0, 380, 2), np.arange(1, 380, 2), np.arange(380, 400)
+    questions = [Question(caltest.Omnibus(), LensView(base).take(some)) for some in rows]
+    evaluation = Evaluation(questions, base, OutcomeDraws.of(9, 0))
+    assert [known is not None for known in evaluation._known] == [True, True, False]
+    assert_equal_to_all_labels(questions, base)
