@@ -77,10 +77,10 @@ class Points:
     @classmethod
     def of(cls, sample: Sample) -> Points | None:
         """Return the points of a sample; None where drawing every label is faster."""
-        if not has_records(sample):
-            return None
         prob = np.ascontiguousarray(sample.given_null)
         n_samples, n_outcomes = prob.shape
+        if n_outcomes > FEW or prob.size > MOST_ENTRIES:
+            return None
         usual, departure = np.empty(n_samples, dtype=outcome_dtype(n_outcomes)), np.empty(n_samples)
         usual_outcomes(prob, usual, departure)
         # Not `mean` and `sum`, whose order depends on the processor.
@@ -140,8 +140,8 @@ class Points:
 
 
 def has_records(sample: Sample) -> bool:
-    """Return whether there are tables by entry of what labels add to several summaries: observations times classes."""
-    return sample.n_outcomes <= FEW and sample.given.size <= MOST_ENTRIES
+    """Return whether what labels add to several summaries is listed by entry, which pays while it stays in the cache."""
+    return sample.n_outcomes <= FEW and sample.given.size <= _IN_CACHE
 
 
 def usual_labels(sample: Sample) -> Integers:
