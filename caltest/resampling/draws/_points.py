@@ -140,7 +140,7 @@ class Points:
 
 
 def has_records(sample: Sample) -> bool:
-    """Return whether what labels add to several summaries is listed by entry, which pays while it stays in the cache."""
+    """Return whether entries have records of what labels add to several summaries: where they stay in the cache."""
     return sample.n_outcomes <= FEW and sample.given.size <= _IN_CACHE
 
 
