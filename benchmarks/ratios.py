@@ -112,7 +112,7 @@ def in_time(sizes: list[int], n_classes: list[int], n_resamples: int, repeats: i
         each = [[b / a for a, b in zip(taken[key, 0], taken[key, 1], strict=True)] for key in runs]
         found = [f"{median(some):.1f} ({min(some):.1f} to {max(some):.1f})" for some in each]
         alone = median(second for key in runs for second in taken[key, 0])
-        rows.append((name, number, f"{n:,}", f"{options['n_resamples']:,}", duration(alone), *found))
+        rows.append((name, str(number), f"{n:,}", f"{options['n_resamples']:,}", duration(alone), *found))
         print(*rows[-1], sep=" | ", flush=True)
     heads = [f"lead {lead}" + f", {size} a time" * (size > 1) for lead, size in IN_TIME]
     return table(("statistic", "classes", "predictions", "draws", "without times", *heads), rows)
