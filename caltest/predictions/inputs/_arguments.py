@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -142,6 +143,7 @@ def _reading(
 ) -> Callable[Parameters, Returned]:
     signature, complete = whole_signature(function), with_options(function)
     parameters, own = set(signature.parameters), inspect.signature(function).parameters
+    limited = one_blas_thread if "workers" in parameters else nullcontext  # others are too short to be worth it
 
     def read(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
         refuse_other_names(function.__name__, kwargs, parameters)
@@ -162,7 +164,7 @@ def _reading(
         for name in _COUNTS:
             refuse_too_many(given.get(name), name)
         problem = read_given(given, parameters, kind)
-        with one_blas_thread():
+        with limited():
             found: Returned = complete(*bound.args, **bound.kwargs)
         return found if problem is None else problem.describe(found)
 
