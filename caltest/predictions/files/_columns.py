@@ -72,10 +72,12 @@ def guess_label(table: Table, prob: Sequence[str] | None) -> str:
     if not candidates:
         whole = [name for name in free if frame[name].dtype.kind != "f" and not holds_vectors(table, name)]
         whole = [name for name in whole if not _mostly_numbers(table, name) and not name.startswith("Unnamed: ")]
+        named = [name for name in free if _has_label_word(table, name, free) and not PROB_WORDS & words_of(name)]
+        whole += [name for name in named if _is_whole(frame[name])]
         candidates = [name for name in whole if _names_columns(table, name, free)]
         candidates = candidates or [n for n in whole if not _is_aside(table, n) or _looks_like_labels(table, n, free)]
         candidates = candidates or whole
-        for fits in (_repeats, _is_event, _is_complete, _fits_one_column, _is_no_prediction, _has_label_word):
+        for fits in (_repeats, _is_event, _fits_one_column, _is_no_prediction, _has_label_word, _is_complete):
             candidates = [name for name in candidates if fits(table, name, free)] or candidates
     if not candidates:
         candidates = [name for name in free if _is_whole(frame[name])]

@@ -19,7 +19,9 @@ from caltest.predictions.files._values import MOST_NORMALISED
 from caltest.predictions.inputs._class_columns import normal, without_prefix
 
 _LABEL_KEYS, _SCORE_KEYS = ("label", "class", "name"), ("score", "probability", "prob", "confidence", "p")
-_LOOKED_AT = 1000  # rows
+_BOTH = 2
+_NUMBERED = "LABEL_"
+"""What pipelines write before the number of a class without a name."""
 
 
 def arranged(table: Table) -> Table:
@@ -209,11 +211,17 @@ def _of_top_class(table: Table) -> Table | None:
     whole = [name for name in frame.columns if name not in likely and frame[name].dtype.kind in "iubO"]
     predicted = [name for name in whole if is_predicted(name)]
     true = [name for name in whole if is_true(name)]
+    of_pipeline = len(true) == _BOTH and not predicted and "label" in true and likely == ["score"]
+    if of_pipeline:
+        predicted, true = ["label"], [name for name in true if name != "label"]
     if len(predicted) != 1 or len(true) != 1:
         return None
-    seen = [set(map(str, frame[name].head(_LOOKED_AT).unique())) for name in (*true, *predicted)]
-    if not seen[0] & seen[1] or len(seen[0] | seen[1]) < 3:  # of two classes the score may be that of the event
+    own, given = (frame[name].astype(str) for name in (*true, *predicted))
+    if given.str.startswith(_NUMBERED).all():
+        given = given.str.removeprefix(_NUMBERED)
+    seen = set(own.unique()), set(given.unique())
+    of_both = len(seen[0] | seen[1]) <= _BOTH and frame[likely[0]].min() < 1 / _BOTH  # it may be that of the event
+    if not seen[0] & seen[1] or (of_both and not of_pipeline):
         return None
-    right = (frame[true[0]].astype(str) == frame[predicted[0]].astype(str)).astype(int)
-    found = frame.drop(columns=[*true, *predicted]).assign(correct=right)
+    found = frame.drop(columns=[*true, *predicted]).assign(correct=(own == given).astype(int))
     return _said(table, found, f"{true[0]} = {predicted[0]} is the event that the predicted class is right")

@@ -236,7 +236,7 @@ def _of_event(columns: Columns, classes: Sequence[Any] | None, event: Any) -> Se
 def from_arrays(source: Source, asked: Asked) -> PredictionFile:
     import pandas as pd
 
-    arrays, prob = read_arrays(source), asked.prob
+    arrays, prob = {name: _without_axis(array) for name, array in read_arrays(source).items()}, asked.prob
     given = {"where": asked.where, "drop_missing": asked.drop_missing, "verbal": asked.verbal}
     of_tables = next((name for name, value in given.items() if value), None)
     source.refuse_if(of_tables, f"`{of_tables}` is for tables, and an NPZ file holds arrays: choose rows in Python")
@@ -274,10 +274,20 @@ def from_arrays(source: Source, asked: Asked) -> PredictionFile:
     return _matched(table, asked, key, (prob_key,), y_true=y_true, y_prob=y_prob, aside=arrays)
 
 
+def _without_axis(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a single column, as networks return the probability of an event, as a row of numbers."""
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
 def _are_one_hot(y_true: NDArray[Any], y_prob: NDArray[Any]) -> bool:
     """Return whether labels are an array of 0 and 1 like that of the probabilities, with one 1 in each row."""
-    same = y_true.ndim == 2 and y_true.shape == y_prob.shape and y_true.shape[1] > 1
-    return same and bool(np.isin(y_true, (0, 1)).all() and (y_true.sum(axis=1) == 1).all())
+    return y_true.shape == y_prob.shape and _marks_one(y_true)
+
+
+def _marks_one(array: NDArray[Any]) -> bool:
+    """Return whether an array is a table of 0 and 1 with one 1 in each row."""
+    is_table = array.ndim == 2 and array.dtype.kind in "biuf" and array.shape[1] > 1
+    return is_table and bool(np.isin(array, (0, 1)).all() and (array.sum(axis=1) == 1).all())
 
 
 def guess_key(source: Source, arrays: dict[str, NDArray[Any]], known: Sequence[str], argument: str) -> str:
@@ -304,9 +314,9 @@ def guess_key(source: Source, arrays: dict[str, NDArray[Any]], known: Sequence[s
 
 
 def _may_be_labels(key: str, array: NDArray[Any]) -> bool:
-    """Return whether an array holds whole numbers or texts, and is neither predicted by its name nor an id."""
-    if array.ndim != 1 or is_predicted(key):
-        return False
+    """Return whether an array holds labels or one-hot labels, and is neither predicted by its name nor an id."""
+    if is_predicted(key) or array.ndim != 1:
+        return not is_predicted(key) and _marks_one(array)
     is_whole = array.dtype.kind != "f" or bool((array == np.rint(array)).all())
     return is_whole and len(np.unique(array)) < max(len(array), 3)
 

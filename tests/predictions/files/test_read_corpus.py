@@ -11,11 +11,14 @@ import pytest
 from caltest.cli import _guess
 from caltest.cli._main import main
 from tests.corpus import FILES
+from tests.corpus_libraries import LIBRARIES
 from tests.fuzz_corpus import changed_files, misread
 
 MADE = {file.name: file for file in (make() for make in FILES)}
 NEEDS_NUMBERS = {"verbal.csv": ["--verbal", "very likely=0.9,likely=0.7,unlikely=0.2"]}
 """What no message can know: the numbers that words stand for."""
+CURES = {"xgboost": "xgboost-cpu", "keras": "keras jax", "transformers": "transformers torch"}
+"""What to install, where it is not what has the name of the library."""
 
 
 @pytest.fixture
@@ -82,3 +85,21 @@ def test_changed_files_are_refused_or_read_as_they_are_meant(call):
             wrong.append((file.name, file.content[:200], reason))
         assert code in {0, 2}
     assert wrong == []
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_files_of_libraries_are_read_by_following_the_messages(call, library, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    why = f"{library} or what it needs is not installed: pip install {CURES.get(library, library)}"
+    try:
+        files = list(LIBRARIES[library]())
+    except ImportError:
+        pytest.skip(why)
+    for file in files:
+        (code, data, said), run = call(file)
+        assert file.at_first == (code == 0), (file.name, said)
+        if code:
+            code, data, said = run(advised(said))
+        assert code == 0, (file.name, said)
+        assert misread(data, file) == "", file.name
