@@ -155,6 +155,17 @@ _integers(
 _integers("Étiquette", "p", name="latin-1.csv", at_first=False, write=lambda f: f.to_csv(index=False).encode("latin-1"))
 
 
+_integers(
+    "hospital_expire_flag",
+    "pred_mortality",
+    name="icu.csv",
+    extra=lambda p, y: {"age": 20 + np.arange(N), "sofa": np.arange(N) % 20},
+)
+_integers(
+    "in_hospital_death", "Predicted risk of death", name="ward.csv", extra=lambda p, y: {"SAPS-III": np.arange(N)}
+)
+
+
 @_file
 def r_row_names():
     """write.csv of R with row names, one name fewer in the header (write.table)."""
@@ -336,6 +347,71 @@ _many(
     ),
 )
 _many("excel.xlsx", lambda f, y: _excel(f.assign(label=y)))
+
+
+_many(
+    "football.csv",
+    lambda f, y: _csv(f.assign(FTR=y, HomeTeam=["A", "H", "Z"] * 20, Date="01/02/2024")),
+    labels=("H", "D", "A"),
+    columns=("pH", "pD", "pA"),
+)
+_many(
+    "orange.csv",
+    lambda f, y: _csv(f.assign(animal=y, forest=[c[8:-1] for c in f.columns[f.to_numpy().argmax(axis=1)]])),
+    columns=("forest (cat)", "forest (dog)", "forest (owl)"),
+)
+_many(
+    "run.jsonl",
+    lambda f, y: (
+        pd.DataFrame({"_timestamp": 1.7e9 + np.arange(N) / 2, "y_true": y, "probabilities": f.to_numpy().tolist()})
+        .assign(loss=np.linspace(0, 3, N))
+        .to_json(orient="records", lines=True)
+        .encode()
+    ),
+    numbers=True,
+)
+
+
+@_file
+def spark():
+    """JSON lines of Spark ML, with vectors and the predicted class as a float; vectors with zeros are sparse."""
+    p, y = _binary(seed=21)
+    p[:2] = 0.0, 1.0
+    rows = []
+    for one, event in zip(p, y, strict=True):
+        values = [round(1 - one, 6), float(one)]
+        sparse = {"type": 0, "size": 2, "indices": [int(one)], "values": [1.0]}
+        vector = sparse if one in {0, 1} else {"type": 1, "values": values}
+        rows.append({"label": float(event), "probability": vector, "prediction": float(one > 0.5)})
+    return _two("spark.json", "\n".join(map(json.dumps, rows)).encode(), [*map(str, y)], p, "1", "0")
+
+
+@_file
+def missing_words():
+    """Labels that are words, of which R writes the missing ones as NA."""
+    p, y = _binary(seed=22)
+    words = np.where(np.arange(N) % 7 == 3, "NA", np.where(y, "event", "censored"))
+    kept = words != "NA"
+    frame = pd.DataFrame({"id": np.arange(N), "status": words, "risk5y": p})
+    return _two("missing words.csv", _csv(frame), [*words[kept]], p[kept], "event", "censored", False)
+
+
+@_file
+def percent_with_commas():
+    """Percentages with signs and decimal commas."""
+    p, y = _binary(seed=23, decimals=3)
+    risk = [f"{100 * one:.1f} %".replace(".", ",") for one in p]
+    frame = pd.DataFrame({"Patient": np.arange(N) + 501, "Ereignis": y, "Risiko": risk})
+    return _two("percent commas.csv", _csv(frame, sep=";"), [*map(str, y)], p, "1", "0")
+
+
+@_file
+def whole_percent():
+    """Whole percentages in steps of ten, as weather services publish them."""
+    p, y = _binary(seed=24, decimals=1)
+    dates = pd.date_range("2025-01-01", periods=N).strftime("%Y-%m-%d")
+    frame = pd.DataFrame({"date": dates, "pop": (100 * p).round().astype(int), "rain_observed": y})
+    return _two("pop.csv", _csv(frame), [*map(str, y)], p, "1", "0", False)
 
 
 def _savetxt(values):

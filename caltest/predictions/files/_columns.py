@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from caltest.predictions.files._source import Named
 from caltest.predictions.files._table import Table, is_number, shortened
-from caltest.predictions.files._values import holds_vectors
+from caltest.predictions.files._values import holds_distributions, holds_vectors
 from caltest.predictions.inputs._class_columns import (
     event_in_words,
     has_prefix,
+    is_named_in,
     match_event,
     match_labels,
     names_the_opposite,
@@ -42,6 +43,7 @@ _LABEL_STEMS = (
         "observ",
     ),
     *("readmi", "churn", "respon", "surviv", "relevan", "fraud", "mortal", "relaps", "convert"),
+    *("expire", "flag"),
 )
 LABEL_WORDS = {*LABEL_NAMES, "test", "obs", "gold", "gt", "reference", "expected"}
 _TRUE_WORDS = {"true", "truth", "actual", "correct", "observed", "obs", "gold", "gt", "reference", "expected"}
@@ -117,8 +119,10 @@ def _is_complete(table: Table, name: str, free: list[str]) -> bool:
 
 def _names_columns(table: Table, name: str, free: list[str]) -> bool:
     """Return whether the values of a column of texts are the names of other columns."""
-    values = {str(value) for value in table.frame[name].unique()}
-    return table.frame[name].dtype.kind not in "iub" and values <= {other for other in free if other != name}
+    values = {str(value) for value in table.frame[name].dropna().unique()}
+    if table.frame[name].dtype.kind in "iub":
+        return False
+    return values <= {other for other in free if other != name} or is_named_in(values, likely_probabilities(table))
 
 
 def _fits_one_column(table: Table, name: str, free: list[str]) -> bool:
@@ -128,6 +132,8 @@ def _fits_one_column(table: Table, name: str, free: list[str]) -> bool:
 
 def _looks_like_labels(table: Table, name: str, free: list[str]) -> bool:
     """Return whether texts are yes and no or the like, or as many as there are columns of probabilities."""
+    if table.frame[name].dtype.kind in "iub":  # in_hospital_death is no hospital
+        return table.frame[name].isin((0, 1)).all() and _has_label_word(table, name, free)
     if table.frame[name].dtype.kind != "O":
         return False
     number = table.frame[name].nunique()
@@ -219,8 +225,9 @@ def guess_prob(
     vectors = [name for name in rest if holds_vectors(table, name)]
     if prefixed:
         chosen = prefixed
-    elif vectors and not floats:
-        chosen = [name for name in vectors if normal(name) in PROB_NAMES] or vectors
+    elif vectors and (not floats or any(holds_distributions(table, name) for name in vectors)):
+        chosen = [name for name in vectors if normal(name) in PROB_NAMES]
+        chosen = chosen or [name for name in vectors if holds_distributions(table, name)] or vectors
         if len(chosen) > 1:
             table.refuse(f"several columns hold vectors: {shortened(chosen)}; name one with `prob`")
         return tuple(chosen)
@@ -255,8 +262,23 @@ def guess_prob(
     if not chosen:
         whole = [name for name in numeric if not _is_aside(table, name)]
         hint = f"; {shortened(whole)} holds whole numbers" if len(whole) == 1 else ""
-        table.refuse(f"no column of probabilities (floats) beside the label {label!r}{hint}; name them with `prob`")
+        cure = {"prob": whole} if len(whole) == 1 and _are_percent(frame[whole[0]], whole[0]) else {}
+        table.refuse(
+            f"no column of probabilities (floats) beside the label {label!r}{hint}; name them with `prob`", **cure
+        )
+    if len(chosen) == 1 and is_predicted(chosen[0]) and _is_whole(frame[chosen[0]]):
+        table.refuse(
+            f"the column {chosen[0]!r} holds 0 and 1 only, as predicted classes are; name the column of probabilities "
+            "with `prob`"
+        )
     return tuple(chosen)
+
+
+def _are_percent(column: Any, name: str) -> bool:
+    """Return whether whole numbers are percentages by their name, or in steps of five; an age is none."""
+    inside = bool(column.between(0, _PERCENT).all()) and column.max() > 1
+    named = PROB_WORDS & words_of(name) or "%" in name or {"percent", "percentage", "pct"} & words_of(name)
+    return inside and bool(named or (column % 5 == 0).all())
 
 
 def _is_numeric(column: Any) -> bool:

@@ -19,7 +19,7 @@ from caltest.predictions.files._values import MOST_NORMALISED
 from caltest.predictions.inputs._class_columns import normal, without_prefix
 
 _LABEL_KEYS, _SCORE_KEYS = ("label", "class", "name"), ("score", "probability", "prob", "confidence", "p")
-_BOTH = 2
+_BOTH, _SPARK = 2, ("type", "values")
 _NUMBERED = "LABEL_"
 """What pipelines write before the number of a class without a name."""
 
@@ -69,7 +69,7 @@ def _log_likelihoods(cell: Any) -> list[float] | None:
 
 
 def _of_lists(table: Table) -> Table | None:
-    """Read texts such as "[0.1, 0.9]" or "[0.1 0.9]" as lists of numbers."""
+    """Read texts such as "[0.1, 0.9]" or "[0.1 0.9]", and vectors of Spark, as lists of numbers."""
     columns = {name: _lists(table.frame[name]) for name in table.frame.columns}
     found = {name: cells for name, cells in columns.items() if cells is not None}
     return replace(table, frame=table.frame.assign(**found)) if found else None
@@ -79,12 +79,24 @@ def _lists(column: Any) -> list[list[float]] | None:
     if column.dtype.kind != "O" or not len(column):
         return None
     cells = column.tolist()
+    if all(isinstance(cell, dict) and set(_SPARK) <= set(cell) for cell in cells):
+        return [_vector_of_spark(cell) for cell in cells]
     if not all(isinstance(cell, str) and cell.strip()[:1] == "[" and cell.strip()[-1:] == "]" for cell in cells):
         return None
     parts = [re.split(r"[\s,;]+", cell.strip()[1:-1].strip()) for cell in cells]
     if not all(is_number(text) for row in parts for text in row):
         return None
     return [[float(text) for text in row] for row in parts]
+
+
+def _vector_of_spark(cell: dict[str, Any]) -> list[float]:
+    """Return a vector of Spark, which is dense (type 1) or has the places of its values."""
+    if cell["type"] == 1:
+        return list(cell["values"])
+    dense = np.zeros(int(cell["size"]))
+    dense[cell["indices"]] = cell["values"]
+    found: list[float] = dense.tolist()
+    return found
 
 
 def _of_scores(table: Table) -> Table | None:

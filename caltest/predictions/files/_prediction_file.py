@@ -124,6 +124,8 @@ class PredictionFile:
         return {label: found.get(label, 0) for label in labels}
 
 
+_MISSING = ("NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null")
+"""Words for missing labels, of R, Excel, Python and SQL."""
 _OTHERS = ("folds", "groups", "sample_weight", "time", "lead")
 
 
@@ -165,6 +167,8 @@ def from_table(table: Table, asked: Asked) -> PredictionFile:
         table.refuse(f"the column {double!r} is named for two things; every column has one meaning")
     rest = replace(table, frame=frame.drop(columns=asked.aside))
     chosen = label or guess_label(rest, prob)
+    table, rest = (_without_words(one, chosen) for one in (table, rest))
+    frame = table.frame
     seen = labels(rest.rows(np.flatnonzero(frame[chosen].notna().to_numpy())), chosen)
     columns = tuple(prob) if prob else guess_prob(rest, chosen, seen, asked.verbal)
     needed = [chosen, *columns, *asked.aside]
@@ -180,6 +184,16 @@ def from_table(table: Table, asked: Asked) -> PredictionFile:
         values = values[:, 0]
     aside = {name: frame[name].to_numpy() for name in asked.aside}
     return _matched(table, asked, chosen, columns, y_true=y_true, y_prob=values, aside=aside)
+
+
+def _without_words(table: Table, label: str) -> Table:
+    """Return a table whose labels are missing where they are words such as NA, unless a column is named after these."""
+    column = table.frame[label]
+    words = {word for word in _MISSING if not any(name.endswith(word) for name in table.frame.columns)}
+    gaps = column.isin(words) if column.dtype.kind == "O" else column.isna()
+    if column.dtype.kind != "O" or not gaps.any() or column[~gaps].nunique() < 2:
+        return table
+    return replace(table, frame=table.frame.assign(**{label: column.where(~gaps)}))
 
 
 def _matched(

@@ -20,7 +20,7 @@ from caltest.results._note import warn_user
 MOST_NORMALISED = 0.1
 """Sums that miss 1 by more than this are no rounding."""
 
-_MOST_WORDS, _MOST_COLUMNS = 20, 5
+_MOST_WORDS, _MOST_COLUMNS, _MANY_ROWS = 20, 5, 1000
 _MANY = 0.2  # of the numbers of a column, outside [0, 1]: they are all of another kind
 _SOME, _SEVERAL = 0.05, 3  # of those of a rare event above 1 %: so large a part, and so many different ones
 _OUTSIDE = 1e-6  # numbers that miss [0, 1] by less are left to the validation, which has a tolerance
@@ -137,7 +137,7 @@ def _cells(table: Table, name: str, kind: str, words: Mapping[str, float] | None
     signed = all(isinstance(cell, str) and is_number(cell.strip()[:-1]) and cell.strip()[-1] == "%" for cell in cells)
     if kind == "percent" or signed:
         cells = [cell.strip().removesuffix("%").strip() if isinstance(cell, str) else cell for cell in cells]
-        cells = [float(cell) if isinstance(cell, str) and is_number(cell) else cell for cell in cells]
+        cells = [float(c.replace(",", ".", 1)) if isinstance(c, str) and is_number(c) else c for c in cells]
     return cells, signed
 
 
@@ -181,6 +181,17 @@ def holds_vectors(table: Table, name: str) -> bool:
     """Return whether the cells of a column are lists or arrays."""
     column = table.frame[name]
     return column.dtype == object and len(column) > 0 and isinstance(column.iloc[0], list | tuple | np.ndarray)
+
+
+def holds_distributions(table: Table, name: str) -> bool:
+    """Return whether the cells of a column are lists of probabilities that sum to 1 and are not all 0 or 1."""
+    cells = table.frame[name].tolist()[:_MANY_ROWS]
+    try:
+        values = np.array([np.asarray(cell, dtype=np.float64) for cell in cells])
+    except (TypeError, ValueError):  # of different lengths, or texts
+        return False
+    is_one = values.ndim == 2 and bool((values >= 0).all() and (np.abs(values.sum(axis=1) - 1) < MOST_NORMALISED).all())
+    return is_one and bool((values != np.rint(values)).any())
 
 
 def _vectors(table: Table, name: str) -> NDArray[Any]:
