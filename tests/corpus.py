@@ -397,6 +397,33 @@ def missing_words():
 
 
 @_file
+def unlabelled():
+    """Labels of -1 where none is known."""
+    p, y = _binary(seed=25)
+    label = np.where(np.arange(N) % 15 == 3, -1, y)
+    kept = label >= 0
+    frame = pd.DataFrame({"doc": np.arange(N), "label": label, "prob": p})
+    return _two("unlabelled.csv", _csv(frame), [*map(str, label[kept])], p[kept], "1", "0", False)
+
+
+@_file
+def nested():
+    """A list of predictions beside what is said about the model."""
+    p, y = _binary(seed=26)
+    rows = [{"id": k, "y": int(one), "p": float(p[k])} for k, one in enumerate(y)]
+    content = json.dumps({"model": "m1", "metrics": {"auc": 0.8}, "predictions": rows}).encode()
+    return _two("nested.json", content, [*map(str, y)], p, "1", "0")
+
+
+@_file
+def proc_logistic():
+    """PROC LOGISTIC of SAS: a constant level, the prediction and its log odds."""
+    p, y = _binary(seed=27)
+    frame = pd.DataFrame({"_LEVEL_": 1, "low": y, "phat": p, "xbeta": np.log(p / (1 - p))})
+    return _two("proc logistic.csv", _csv(frame), [*map(str, y)], p, "1", "0", False)
+
+
+@_file
 def percent_with_commas():
     """Percentages with signs and decimal commas."""
     p, y = _binary(seed=23, decimals=3)

@@ -79,7 +79,7 @@ def guess_label(table: Table, prob: Sequence[str] | None) -> str:
         candidates = [name for name in whole if _names_columns(table, name, free)]
         candidates = candidates or [n for n in whole if not _is_aside(table, n) or _looks_like_labels(table, n, free)]
         candidates = candidates or whole
-        for fits in (_repeats, _is_event, _fits_one_column, _is_no_prediction, _has_label_word, _is_complete):
+        for fits in (_varies, _repeats, _is_event, _fits_one_column, _is_no_prediction, _has_label_word, _is_complete):
             candidates = [name for name in candidates if fits(table, name, free)] or candidates
     if not candidates:
         candidates = [name for name in free if _is_whole(frame[name])]
@@ -159,6 +159,11 @@ def _is_no_prediction(table: Table, name: str, free: list[str]) -> bool:
         return True
     others = [set(table.frame[other].astype(str)) for other in free if other not in (name, *columns)]
     return not any(len(other & set(values)) > 1 for other in others)  # then labels are in another column
+
+
+def _varies(table: Table, name: str, free: list[str]) -> bool:
+    """Return whether a column has two values or more, as labels have where another column does."""
+    return bool(table.frame[name].nunique() > 1)
 
 
 def _is_event(table: Table, name: str, free: list[str]) -> bool:

@@ -120,8 +120,15 @@ def _read_json(source: Source, header: Any) -> tuple[Any, dict[str, str]]:
         if len(text.strip().splitlines()) > 1 and text.lstrip().startswith("{"):
             return _read_jsonl(source, header)
         _refuse(source, f"is not JSON: {said_by(error)}")
-    if isinstance(found, list) and found and all(isinstance(record, dict) for record in found):
-        return pd.DataFrame.from_records(found), {}
+    layout = {}
+    if isinstance(found, dict):  # what is said about a model, and one list of records
+        lists = {name: value for name, value in found.items() if _are_records(value)}
+        others = [value for name, value in found.items() if name not in lists]
+        if len(lists) == 1 and not any(isinstance(value, list) for value in others):
+            ((name, found),) = lists.items()
+            layout = {"layout": f"the list {name} (guessed)"}
+    if _are_records(found):
+        return pd.DataFrame.from_records(found), layout
     if isinstance(found, dict) and {"columns", "data"} <= set(found) <= {"columns", "data", "index", "schema"}:
         return pd.DataFrame(found["data"], columns=found["columns"]), {"layout": "columns and data"}
     if isinstance(found, dict) and found and len({_kind_of_column(column) for column in found.values()}) == 1:
@@ -130,6 +137,10 @@ def _read_json(source: Source, header: Any) -> tuple[Any, dict[str, str]]:
         if len(keys) <= 1 and len({len(column) for column in columns}) == 1:
             return pd.DataFrame(dict(zip(found, columns, strict=True))), {}
     return _refuse(source, "JSON must hold a list of objects, or an object with a list for each column of one length")
+
+
+def _are_records(found: Any) -> bool:
+    return isinstance(found, list) and bool(found) and all(isinstance(record, dict) for record in found)
 
 
 def _kind_of_column(column: Any) -> str:

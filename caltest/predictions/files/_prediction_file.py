@@ -177,6 +177,9 @@ def from_table(table: Table, asked: Asked) -> PredictionFile:
         frame = table.frame
     refuse_missing(table, [chosen, *columns])
     y_true = labels(table, chosen)
+    if asked.where is None and len(columns) == 1 and set(y_true.tolist()) == {-1, 0, 1}:
+        cure = {"where": f"{chosen} != -1"} if chosen.isidentifier() else {}
+        table.refuse(f"labels in the column {chosen!r} are -1, 0 and 1; leave out -1 with `where` if unknown", **cure)
     values = probabilities(table, columns, asked.input, asked.verbal)
     if not prob and len(columns) > 1:
         refuse_several_models(table, columns, values)

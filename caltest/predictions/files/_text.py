@@ -234,7 +234,7 @@ def _names(source: Source, rows: list[list[str]], *, named: bool) -> tuple[list[
         else:
             source.refuse(
                 f"the header has {n_names} names, the lines below have {len(too_long[0])} values; give every column a "
-                "name"
+                "name, or delete the first line if it is a title"
             )
     return rows, differing_names(source.name, rows[0])
 
