@@ -195,10 +195,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         "metavar": "MARK",
         "help": 'separator of a CSV file: ";", "tab" or " " for blanks (by default the one that divides all lines)',
     },
-    "--decimal": {
-        "metavar": "MARK",
-        "help": 'decimal mark of a CSV file, "." or "," (guessed by default)',
-    },
+    "--decimal": {"metavar": "MARK", "help": 'decimal mark of a CSV file, "." or "," (guessed by default)'},
     "--header": {"action": argparse.BooleanOptionalAction},
     "--lens": {"type": parse_lens, "metavar": "LENS", "help": LENS},
     "--statistic": {"type": parse_statistic, "metavar": "STATISTIC", "help": "test statistic (default: Omnibus())"},

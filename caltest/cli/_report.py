@@ -128,10 +128,7 @@ def _model(name: str, data: PredictionFile, path: Path, options: argparse.Namesp
 
 
 def _repaired(
-    data: PredictionFile,
-    design: dict[str, Any],
-    in_words: Callable[[Verdict], Verdict],
-    options: argparse.Namespace,
+    data: PredictionFile, design: dict[str, Any], in_words: Callable[[Verdict], Verdict], options: argparse.Namespace
 ) -> BeforeAfter:
     """Return what recalibration by the method that is chosen within each fold achieves."""
     from caltest.recalibration import AutomaticCalibration, recalibration_study

@@ -118,11 +118,7 @@ def _as_text(tests: SubgroupTests, data: PredictionFile, options: argparse.Names
     from caltest.results._text import to_text
 
     title = f"{options.file}: {counted(len(data.y_true))}, subgroups by {join(options.subgroup)}."
-    remarks = [
-        *tests.how_to_read(),
-        columns_of(data),
-        "More: --details (how the p-values were found), --plot FILE.",
-    ]
+    remarks = [*tests.how_to_read(), columns_of(data), "More: --details (how the p-values were found), --plot FILE."]
     if tests.rejected_tests.any():
         remarks.insert(0, _ADVICE)
     return to_text(Description(title, [tests.conclusion], [tests.table()], remarks, tests.all_notes))

@@ -369,10 +369,7 @@ class ClassGroups(Lens):
         try:
             given = [list(group) for group in groups]
         except TypeError:
-            refuse(
-                f"`groups` must be groups of class indices such as [[0, 1], [2, 3]], got {groups!r}.",
-                TypeError,
-            )
+            refuse(f"`groups` must be groups of class indices such as [[0, 1], [2, 3]], got {groups!r}.", TypeError)
         parts = tuple(tuple(validate_count(k, "groups", minimum=0) for k in group) for group in given)
         if len(parts) < 2 or not all(parts):
             refuse(f"`groups` must be at least two groups, none of them empty, got {parts!r}.")

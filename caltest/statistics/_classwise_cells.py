@@ -175,11 +175,9 @@ class Layout:
             "occupied": lambda: (count > 0) / np.maximum(occupied, 1),
         }[self.cell_weight]()
         whole = total.sum(axis=-2, keepdims=True)
-        between = {
-            "equal": 1 / count.shape[-2],
-            "sum": 1.0,
-            "observations": total / np.where(whole > 0, whole, 1.0),
-        }[self.class_weight]
+        between = {"equal": 1 / count.shape[-2], "sum": 1.0, "observations": total / np.where(whole > 0, whole, 1.0)}[
+            self.class_weight
+        ]
         return np.asarray(within * between)
 
 

@@ -20,13 +20,7 @@ from caltest.predictions._user_functions import apply_scale_weight
 from caltest.predictions.cells._cells import contiguous_columns
 from caltest.predictions.cells._order import stable_order
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, chi_squared
-from caltest.resampling.distributions._brownian import (
-    EITHER_END,
-    EXCURSION,
-    RANGE,
-    BrownianDistribution,
-    BrownianLimit,
-)
+from caltest.resampling.distributions._brownian import EITHER_END, EXCURSION, RANGE, BrownianDistribution, BrownianLimit
 from caltest.resampling.draws._path_blocks import Path, PathBlocks
 from caltest.resampling.draws._points import usual_labels
 from caltest.resampling.draws._signs import signed_extremes

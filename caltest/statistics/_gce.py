@@ -8,13 +8,7 @@ from functools import partial
 from typing import Any
 
 from caltest.predictions import EqualMass, EqualWidth
-from caltest.predictions.inputs._validation import (
-    one_of,
-    require,
-    validate_bool,
-    validate_count,
-    validate_share,
-)
+from caltest.predictions.inputs._validation import one_of, require, validate_bool, validate_count, validate_share
 from caltest.results._naming import parameter
 from caltest.statistics._classwise_cells import AuthorsCells, Layout, OverClasses
 

@@ -187,11 +187,7 @@ def _event_terms(sample: Sample) -> tuple[float, Floats] | None:
 
 
 def _terms_of(
-    sample: Sample,
-    prob: NDArray[Any],
-    null_prob: NDArray[Any],
-    expected_log: Floats,
-    rows: slice = slice(None),
+    sample: Sample, prob: NDArray[Any], null_prob: NDArray[Any], expected_log: Floats, rows: slice = slice(None)
 ) -> Floats:
     """Return what the outcomes with some probabilities of some observations, ``(n_samples, n)``, add to U."""
     terms = _log(prob)

@@ -123,14 +123,7 @@ class Segments(GroupsInCells):
     start: Integers
 
     @classmethod
-    def of(
-        cls,
-        prob: Floats,
-        outcome: Integers,
-        weight: Floats,
-        group: Integers | None,
-        cell: Integers,
-    ) -> Segments:
+    def of(cls, prob: Floats, outcome: Integers, weight: Floats, group: Integers | None, cell: Integers) -> Segments:
         """Sort observations and sum over segments and cells; without groups each observation is one."""
         cell = np.unique(cell, return_inverse=True)[1]
         n_cells, n_outcomes = int(cell.max()) + 1, prob.shape[1]

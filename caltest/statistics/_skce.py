@@ -12,13 +12,7 @@ from caltest._compiled._lookup import sum_selected
 from caltest._compiled._pairwise import add_changes, laplace_forms, list_changes
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
-from caltest.predictions.inputs._validation import (
-    is_number,
-    one_of,
-    refuse_if,
-    require,
-    validate_positive,
-)
+from caltest.predictions.inputs._validation import is_number, one_of, refuse_if, require, validate_positive
 from caltest.resampling.draws._signs import group_of
 from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic
@@ -90,15 +84,7 @@ class Expansion:
         change = 2 * smoothed
         change[row] -= change[row, kept][:, None]
         squared = 1.0 - 2 * expected + np.square(expected).sum(axis=1, keepdims=True)
-        return cls(
-            similarity,
-            order,
-            prob,
-            base,
-            float((residual * smoothed).sum()),
-            change,
-            own[:, None] * squared,
-        )
+        return cls(similarity, order, prob, base, float((residual * smoothed).sum()), change, own[:, None] * squared)
 
     def sums(self, outcomes: NDArray[Any], *, with_own: bool) -> Floats:
         """Return the sums over all pairs, or over pairs of different observations, of ``(n_replicates, n_samples)``."""

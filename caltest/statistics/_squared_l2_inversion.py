@@ -63,12 +63,7 @@ class GroupSigns:
 
     @classmethod
     def of(
-        cls,
-        segments: Segments,
-        base: Floats,
-        centred: Floats,
-        patterns: Sequence[Floats],
-        shocks: Shocks,
+        cls, segments: Segments, base: Floats, centred: Floats, patterns: Sequence[Floats], shocks: Shocks
     ) -> GroupSigns:
         """Draw the signs of sums ``base (n_segments, n_columns)``, of which ``centred`` shows the variance."""
         n_cells, n_columns = len(segments.count), segments.n_columns

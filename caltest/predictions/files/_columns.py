@@ -16,7 +16,7 @@ from caltest.predictions.files._values import holds_distributions, holds_vectors
 from caltest.predictions.inputs._class_columns import (
     event_in_words,
     has_prefix,
-    is_named_in,
+    labels_around,
     match_event,
     match_labels,
     names_the_opposite,
@@ -27,24 +27,9 @@ from caltest.predictions.inputs._parts import advice_on_groups, names_an_id
 from caltest.predictions.inputs._refusals import refuse
 
 LABEL_NAMES = ("label", "labels", "y_true", "y", "target", "true", "truth", "class", "outcome", "actual")
-_LABEL_STEMS = (
-    *(
-        "label",
-        "target",
-        "truth",
-        "outcome",
-        "actual",
-        "correct",
-        "died",
-        "death",
-        "dead",
-        "default",
-        "event",
-        "observ",
-    ),
-    *("readmi", "churn", "respon", "surviv", "relevan", "fraud", "mortal", "relaps", "convert"),
-    *("expire", "flag"),
-)
+_LABEL_STEMS: tuple[str, ...] = ("label", "target", "truth", "outcome", "actual", "correct", "died", "death", "dead")
+_LABEL_STEMS += ("default", "event", "observ", "readmi", "churn", "respon", "surviv", "relevan", "fraud", "mortal")
+_LABEL_STEMS += ("relaps", "convert", "expire", "flag")
 LABEL_WORDS = {*LABEL_NAMES, "test", "obs", "gold", "gt", "reference", "expected"}
 _TRUE_WORDS = {"true", "truth", "actual", "correct", "observed", "obs", "gold", "gt", "reference", "expected"}
 _PREDICTED_WORDS = {"pred", "predict", "predicted", "prediction", "predictions", "yhat", "guess", "answer", "into"}
@@ -79,7 +64,7 @@ def guess_label(table: Table, prob: Sequence[str] | None) -> str:
         candidates = [name for name in whole if _names_columns(table, name, free)]
         candidates = candidates or [n for n in whole if not _is_aside(table, n) or _looks_like_labels(table, n, free)]
         candidates = candidates or whole
-        for fits in (_varies, _repeats, _is_event, _fits_one_column, _is_no_prediction, _has_label_word, _is_complete):
+        for fits in (_repeats, _is_event, _fits_one_column, _is_no_prediction, _has_label_word, _is_complete):
             candidates = [name for name in candidates if fits(table, name, free)] or candidates
     if not candidates:
         candidates = [name for name in free if _is_whole(frame[name])]
@@ -88,11 +73,13 @@ def guess_label(table: Table, prob: Sequence[str] | None) -> str:
             "no column looks like labels, which are texts or whole numbers, among "
             f"{shortened(list(frame.columns))}; name it with `label`"
         )
-    if len(candidates) == 1 and is_predicted(candidates[0]):
+    only = candidates[0]
+    is_model = all(name.startswith(only) for name in likely_probabilities(table)) and _is_most_probable(table, only)
+    if len(candidates) == 1 and (is_predicted(only) or is_model):
         table.refuse(
-            f"the column {candidates[0]!r} seems to hold predicted classes, and no column labels; name the column of "
-            "what happened with `label`",
-            label=candidates[0],
+            f"the column {only!r} seems to hold predicted classes, and no column labels; name the column of what "
+            "happened with `label`",
+            label=only,
         )
     if len(candidates) > 1:
         table.refuse(
@@ -120,9 +107,10 @@ def _is_complete(table: Table, name: str, free: list[str]) -> bool:
 def _names_columns(table: Table, name: str, free: list[str]) -> bool:
     """Return whether the values of a column of texts are the names of other columns."""
     values = {str(value) for value in table.frame[name].dropna().unique()}
-    if table.frame[name].dtype.kind in "iub":
-        return False
-    return values <= {other for other in free if other != name} or is_named_in(values, likely_probabilities(table))
+    are_columns = values <= {other for other in free if other != name} or labels_around(
+        likely_probabilities(table), [*values]
+    )
+    return table.frame[name].dtype.kind not in "iub" and bool(are_columns)
 
 
 def _fits_one_column(table: Table, name: str, free: list[str]) -> bool:
@@ -141,29 +129,29 @@ def _looks_like_labels(table: Table, name: str, free: list[str]) -> bool:
 
 
 def _repeats(table: Table, name: str, free: list[str]) -> bool:
-    """Return whether a value occurs twice: one that is different in every row is an id."""
-    return table.frame[name].nunique() < max(len(table.frame), 3)
+    """Return whether there are two values or more, of which one occurs twice: else it is a constant, or an id."""
+    return bool(1 < table.frame[name].nunique() < max(len(table.frame), 3))
 
 
 def _is_no_prediction(table: Table, name: str, free: list[str]) -> bool:
     """Return whether a column is not the class that the model predicts: the most probable one, or by its name."""
     if is_predicted(name):
         return False
+    if not _is_most_probable(table, name):
+        return True
+    values, aside = set(table.frame[name].astype(str)), (name, *likely_probabilities(table))
+    others = [set(table.frame[other].astype(str)) for other in free if other not in aside]
+    return not any(len(other & values) > 1 for other in others)  # then labels are in another column
+
+
+def _is_most_probable(table: Table, name: str) -> bool:
+    """Return whether a column has one value for each class whose probability is the largest of the row."""
     columns = likely_probabilities(table)
     if len(columns) < 2:
-        return True
+        return False
     largest = table.frame[columns].to_numpy(float).argmax(axis=1)
-    values = table.frame[name].astype(str).to_numpy()
-    of_largest = {(text, int(k)) for text, k in zip(values, largest, strict=True)}
-    if not len(of_largest) == len({text for text, _ in of_largest}) == len({k for _, k in of_largest}):
-        return True
-    others = [set(table.frame[other].astype(str)) for other in free if other not in (name, *columns)]
-    return not any(len(other & set(values)) > 1 for other in others)  # then labels are in another column
-
-
-def _varies(table: Table, name: str, free: list[str]) -> bool:
-    """Return whether a column has two values or more, as labels have where another column does."""
-    return bool(table.frame[name].nunique() > 1)
+    pairs = {*zip(table.frame[name].astype(str), largest.tolist(), strict=True)}
+    return 1 < len(pairs) == len({text for text, _ in pairs}) == len({k for _, k in pairs})
 
 
 def _is_event(table: Table, name: str, free: list[str]) -> bool:
@@ -268,14 +256,13 @@ def guess_prob(
         whole = [name for name in numeric if not _is_aside(table, name)]
         hint = f"; {shortened(whole)} holds whole numbers" if len(whole) == 1 else ""
         cure = {"prob": whole} if len(whole) == 1 and _are_percent(frame[whole[0]], whole[0]) else {}
-        table.refuse(
-            f"no column of probabilities (floats) beside the label {label!r}{hint}; name them with `prob`", **cure
-        )
+        said = f"no column of probabilities (floats) beside the label {label!r}{hint}"
+        table.refuse(f"{said}; name them with `prob`", **cure)
     if len(chosen) == 1 and is_predicted(chosen[0]) and _is_whole(frame[chosen[0]]):
-        table.refuse(
-            f"the column {chosen[0]!r} holds 0 and 1 only, as predicted classes are; name the column of probabilities "
-            "with `prob`"
-        )
+        table.refuse(f"the column {chosen[0]!r} holds predicted classes, 0 and 1; name probabilities with `prob`")
+    percent = [name for name in numeric if frame[name].dtype.kind in "iu" and _are_percent(frame[name], name)]
+    if not vectors and len(chosen) == 1 and not PROB_WORDS & words_of(chosen[0]) and percent and not prefixed:
+        table.refuse(f"any of the columns {shortened([*chosen, *percent])} could be probabilities", prob=chosen)
     return tuple(chosen)
 
 

@@ -123,8 +123,7 @@ def _read_json(source: Source, header: Any) -> tuple[Any, dict[str, str]]:
     layout = {}
     if isinstance(found, dict):  # what is said about a model, and one list of records
         lists = {name: value for name, value in found.items() if _are_records(value)}
-        others = [value for name, value in found.items() if name not in lists]
-        if len(lists) == 1 and not any(isinstance(value, list) for value in others):
+        if len(lists) == 1 == sum(isinstance(value, list) for value in found.values()):
             ((name, found),) = lists.items()
             layout = {"layout": f"the list {name} (guessed)"}
     if _are_records(found):

@@ -95,8 +95,7 @@ def _vector_of_spark(cell: dict[str, Any]) -> list[float]:
         return list(cell["values"])
     dense = np.zeros(int(cell["size"]))
     dense[cell["indices"]] = cell["values"]
-    found: list[float] = dense.tolist()
-    return found
+    return [*map(float, dense)]
 
 
 def _of_scores(table: Table) -> Table | None:

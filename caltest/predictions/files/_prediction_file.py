@@ -253,7 +253,8 @@ def _of_event(columns: Columns, classes: Sequence[Any] | None, event: Any) -> Se
 def from_arrays(source: Source, asked: Asked) -> PredictionFile:
     import pandas as pd
 
-    arrays, prob = {name: _without_axis(array) for name, array in read_arrays(source).items()}, asked.prob
+    arrays, prob = read_arrays(source), asked.prob
+    arrays |= {name: array[:, 0] for name, array in arrays.items() if array.shape[1:] == (1,)}
     given = {"where": asked.where, "drop_missing": asked.drop_missing, "verbal": asked.verbal}
     of_tables = next((name for name, value in given.items() if value), None)
     source.refuse_if(of_tables, f"`{of_tables}` is for tables, and an NPZ file holds arrays: choose rows in Python")
@@ -272,7 +273,7 @@ def from_arrays(source: Source, asked: Asked) -> PredictionFile:
     if asked.input != "probabilities" and y_prob.ndim in {1, 2} and y_prob.dtype.kind in "fiu":
         wide = y_prob.reshape(len(y_prob), -1).astype(np.float64)
         y_prob = of_input(wide, asked.input, prob_key).reshape(y_prob.shape)
-    if _are_one_hot(y_true, y_prob):
+    if y_true.shape == y_prob.shape and _marks_one(y_true):
         y_true = y_true.argmax(axis=1)
         source.reading["layout"] = f"one-hot labels in the array {key} (guessed)"
     got = f"got {key!r} of shape {y_true.shape} and {prob_key!r} of shape {y_prob.shape}"
@@ -289,16 +290,6 @@ def from_arrays(source: Source, asked: Asked) -> PredictionFile:
     if y_prob.dtype.kind == "f" and y_prob.size:  # other types are refused with the arguments of the tests
         refuse_outside(y_prob, table, (prob_key,))
     return _matched(table, asked, key, (prob_key,), y_true=y_true, y_prob=y_prob, aside=arrays)
-
-
-def _without_axis(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a single column, as networks return the probability of an event, as a row of numbers."""
-    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
-
-
-def _are_one_hot(y_true: NDArray[Any], y_prob: NDArray[Any]) -> bool:
-    """Return whether labels are an array of 0 and 1 like that of the probabilities, with one 1 in each row."""
-    return y_true.shape == y_prob.shape and _marks_one(y_true)
 
 
 def _marks_one(array: NDArray[Any]) -> bool:

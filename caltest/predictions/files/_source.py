@@ -206,7 +206,7 @@ def _unpacked(source: Source, compression: str, found: str | None) -> tuple[byte
         what = f"{NAMES[found]}" if found else "not compressed"
         source.refuse(
             f"the name says {NAMES[compression]}, but the content is not ({what}); give the file the ending of "
-            "its content",
+            "its content"
         )
     try:
         with source.open() as stream:
@@ -259,7 +259,7 @@ def _choose(
         endings = ", ".join(ending for all_of in FORMATS.values() for ending in all_of)
         source.refuse(
             f"expected a file ending in {endings}, also compressed ({', '.join(_COMPRESSIONS)}), got "
-            f"{suffixes[-1] if suffixes else 'no ending'!r}; other names need `file_format`",
+            f"{suffixes[-1] if suffixes else 'no ending'!r}; other names need `file_format`"
         )
     content = None if found is None else NAMES.get(found)
     contradicts = found is not None and found != said and not ({found, said} <= {"json", "jsonl"})

@@ -359,7 +359,7 @@ def normalised(name: str, prob: NDArray[Any], place: Callable[[int], str]) -> ND
     if not abs(total[row] - 1) <= MOST_NORMALISED:
         refuse(
             f"{name}: `normalise` is for rounding, and the probabilities {place(row)} sum to "
-            f"{total[row]:.6g}; are all probability columns named, and no others?",
+            f"{total[row]:.6g}; are all probability columns named, and no others?"
         )
     divided = divided_by_sums(prob)
     change = np.abs(divided - prob)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from typing import Any
@@ -146,7 +146,7 @@ def match_labels(
     if n_found == len(labels):
         own = [labels[k] if k >= 0 else text for text, k in zip(texts, found, strict=True)]
         return _by_name(names, own, labels, columns)
-    if own := _around(names, labels):
+    if own := labels_around(names, labels):
         return _by_name(names, own, labels, columns)
     if n_found == 0 and (own := _loosely(readings, labels)):
         return replace(_by_name(names, own, labels, columns), loose=True)
@@ -252,30 +252,24 @@ def _readings(names: Sequence[Any]) -> Iterator[list[Any]]:
         yield bare
 
 
-def _around(names: Sequence[Any], labels: Sequence[Any]) -> list[Any]:
+def labels_around(names: Sequence[Any], labels: Sequence[Any]) -> list[Any]:
     """Return the label of each name if all names are texts of labels with the same text before and behind them.
 
     Examples
     --------
-    >>> _around(["forest (dog)", "forest (cat)"], ["cat", "dog"]), _around(["pH", "pD", "pA"], ["A", "D", "H"])
-    (['dog', 'cat'], ['H', 'D', 'A'])
-    >>> _around(["forest (dog)", "forest cat"], ["cat", "dog"])
+    >>> labels_around(["forest (dog)", "forest (cat)"], ["cat", "dog"]), labels_around(["pH", "pD"], ["D", "H"])
+    (['dog', 'cat'], ['H', 'D'])
+    >>> labels_around(["forest (dog)", "forest cat"], ["cat", "dog"])
     []
     """
-    first = str(names[0])
     if len(names) != len(labels) or not all(isinstance(label, str) and label for label in labels):
         return []
     for label in labels:
-        before, found, behind = first.rpartition(label)
+        before, found, behind = str(names[0]).rpartition(label)
         whole = {f"{before}{own}{behind}": own for own in labels}
         if found and set(whole) == set(map(str, names)):
             return [whole[str(name)] for name in names]
     return []
-
-
-def is_named_in(values: Iterable[Any], names: Sequence[str]) -> bool:
-    """Return whether columns are named after all values, with the same text before and behind them."""
-    return bool(names) and bool(_around(names, [*values]))
 
 
 def _loosely(readings: Sequence[Sequence[Any]], labels: Sequence[Any]) -> list[Any]:

@@ -180,8 +180,7 @@ class WorkOptions(TypedDict, total=False):
         ),
     ]
     rng: Annotated[
-        SeedLike,
-        Option("None, int, numpy.random.Generator or numpy.random.RandomState", "Source of randomness."),
+        SeedLike, Option("None, int, numpy.random.Generator or numpy.random.RandomState", "Source of randomness.")
     ]
     progress: Annotated[
         bool | Progress | None,

@@ -414,11 +414,7 @@ def _first(rows: NDArray[Any]) -> str:
 
 
 def validate_design(
-    sample_weight: ArrayLike | None,
-    groups: ArrayLike | None,
-    n_samples: int,
-    time: Any = None,
-    lead: Any = None,
+    sample_weight: ArrayLike | None, groups: ArrayLike | None, n_samples: int, time: Any = None, lead: Any = None
 ) -> dict[str, Any]:
     """Return weights, numbers of groups and timing of observations by the names that `induce` gives them."""
     return {

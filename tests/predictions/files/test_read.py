@@ -151,7 +151,7 @@ REFUSED = {
         {},
         "no column looks like labels, which are texts or whole numbers, among p_cat, p_dog",
     ),
-    "two labels.csv": (table("one").assign(two=[0, 1] * 30), {}, "name it with `label`"),
+    "two labels.csv": (table("one").assign(two=[0, 1] * (len(LABEL) // 2)), {}, "name it with `label`"),
     "no probabilities.csv": (pd.DataFrame({"y": [0, 1], "a": [1, 2]}), {}, "no column of probabilities (floats)"),
     "two arrays.npz": ({"a": PROB, "b": PROB, "y": LABEL}, {}, "cannot choose among the arrays a, b; name one with"),
     "absent array.npz": ({"p": PROB, "y": LABEL}, {"label": "z"}, "no array 'z' for `label`; the arrays are p, y"),
