@@ -170,7 +170,7 @@ def bootstrap_interval(label, one, _, group, seed):
     return {"bootstrap_interval": 0.0 if truth < low or truth > high else 1.0}
 
 
-ABOVE = ("l2_interval, calibrated", "bootstrap_interval")
+ABOVE = ("bootstrap_interval",)
 """What fails in a design, as the page says."""
 ASKED = (calibration_test, calibration_table, paired_test, compare_models, l2_interval, event, bootstrap_interval)
 METHODS: dict[str, Callable] = {one.__name__: one for one in ASKED}

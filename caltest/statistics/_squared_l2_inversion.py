@@ -15,6 +15,7 @@ from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.inputs._parts import effective_number, sums_in_parts
+from caltest.resampling.draws._alike_draws import RareOutcome
 from caltest.resampling.draws._group_shocks import Shocks, latent_bounds, latent_correlation
 from caltest.results._decision import rejects
 from caltest.statistics._segments import FEWEST_GROUPS, ResidualSums, Segments, Spread, worth_of_cells
@@ -131,6 +132,8 @@ class SquaredL2Inversion:
     any_shock : bool
         Whether limits must hold if all labels of a group may be equal: upper limits of few groups, and both if labels
         do not vary within cells.
+    may_be_copies : bool
+        Whether all labels of each group may be one outcome (`RareOutcome.may_be_copies`).
     by_signs : bool
         Whether random signs of groups (observations) are enough, without simulated labels: there are many of both.
     """
@@ -144,6 +147,7 @@ class SquaredL2Inversion:
     n_draws: int
     any_shock: bool
     by_signs: bool
+    may_be_copies: bool
     seed: int
 
     @classmethod
@@ -177,6 +181,7 @@ class SquaredL2Inversion:
             segments.columns.size > _MANY_LABELS
             and n_effective >= _MANY_GROUPS
             and seen.third_moment(segments) <= _NEARLY_NORMAL,
+            segments.grouped and sample.of_predictions(RareOutcome.of).may_be_copies(sample),
             int(rng.integers(2**63)),
         )
 
@@ -299,7 +304,23 @@ class SquaredL2Inversion:
             found += [_tails((value[c] - theta) / spread(ratio[c]), observed, low) for c in range(2)]
             if self.any_shock:
                 found.append(_tails(value[2], seen.value, self._low))
+            if self.may_be_copies:
+                found.append((0.0, _tails(self._simulate_copies(margin), seen.value)[1]))
         return found
+
+    def _simulate_copies(self, margin: Floats) -> Floats:
+        """Return T of groups that have one outcome each, with the mean probabilities of their observations."""
+        segments = self.segments
+        group = np.repeat(segments.group, np.diff(segments.start))
+        total = np.maximum(np.bincount(group, segments.weight), np.finfo(float).tiny)
+        mean = np.column_stack([np.bincount(group, segments.weight * one) / total for one in margin.T])
+        bound, value = latent_bounds(mean)[group], np.empty((1, self.n_draws))
+        each = segments.columns, segments.weight, segments.square, segments.keep
+        for part, shock, noise in self._shocks.blocks():
+            drawn = np.empty((2, 1, shock.shape[1]))
+            shocked_sums(segments.layout, shock, noise, bound, np.array([_SAME]), *each, *drawn)
+            value[:, part] = drawn[0]
+        return value[0]
 
     def _simulate(self, margin: Floats) -> tuple[Floats, Floats]:
         """Return T and the inflation of simulated labels, ``(n_correlations, n_draws)`` each.

@@ -215,7 +215,10 @@ def l2_interval(
     vary as much as is observed, once exactly and once by one standard error more, T is divided by a standard deviation
     that follows the simulated variation of groups, and random signs of the centred sums of the groups (CR3) give a
     third p-value. Where labels do not vary within any cell, the data show nothing of how they depend on each other; all
-    labels of a group may then be equal, which gives a fourth one. Large data need no simulated labels: with more than
+    labels of a group may then be equal, which gives a fourth one. Lower ends of groups that may have one outcome each
+    also hold for labels that are drawn as such, with the mean of the predictions of the group.
+
+    Large data need no simulated labels: with more than
     16,384 labels (observations times outcomes, of two outcomes one), 400 groups (or observations) of equal size and
     sums that are nearly symmetric (a standardised third moment of at most 0.2), the p-value of random signs counts
     alone. Cells that are worth fewer than two groups (weighted observations) of equal size are unknown: the upper end

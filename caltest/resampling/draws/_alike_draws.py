@@ -145,9 +145,9 @@ class RareOutcome:
         from scipy.stats import chi2
 
         number = GroupsWithSurprise.counted(sample).effective_number - 1
-        if not self.pairs > 0 or number + 1 >= ENOUGH_COPIES:
+        if not self.pairs > 0:
             return 0.0
-        if self.may_be_one_draw(sample.outcome):
+        if self.may_be_copies(sample):
             return 1.0
         if number + 1 >= ENOUGH_GROUPS:
             return 0.0
@@ -155,6 +155,11 @@ class RareOutcome:
         worst = effect * number / float(chi2.ppf(1 - _LEVEL, number)) if number > 0 and effect > 0 else np.inf
         own, most = ((one - 1) * self.own / self.pairs for one in (effect, worst))
         return float(np.clip(min(most, max(own, LARGEST_ICC)), 0.0, 1.0))
+
+    def may_be_copies(self, sample: Sample) -> bool:
+        """Return whether the labels of each group may be one outcome, of groups too few for random signs alone."""
+        few = GroupsWithSurprise.counted(sample).effective_number < ENOUGH_COPIES
+        return self.pairs > 0 and few and self.may_be_one_draw(sample.outcome)
 
     def may_be_one_draw(self, label: NDArray[np.unsignedinteger]) -> bool:
         """Return whether the surprises of each group are those with the largest probabilities.
