@@ -36,6 +36,8 @@ _PREDICTED_WORDS = {"pred", "predict", "predicted", "prediction", "predictions",
 PROB_NAMES = ("y_prob", "prob", "probs", "proba", "probabilities", "softmax", "predictions", "scores", "p")
 PROB_WORDS = {*PROB_NAMES, "probability", "risk", "risks", "score", "pred", "prediction", "predicted", "forecast"}
 PROB_WORDS |= {"confidence", "conf", "certainty", "pd", "likelihood", "propensity"}
+MISSING = ("NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null")
+"""Words for missing labels, of R, Excel, Python and SQL."""
 _PERCENT = 100
 _MOST_WORDS = 20  # that stand for probabilities
 _FOLD_WORDS = {"fold", "folds", "split"}
@@ -115,7 +117,8 @@ def _names_columns(table: Table, name: str, free: list[str]) -> bool:
 
 def _fits_one_column(table: Table, name: str, free: list[str]) -> bool:
     """Return whether a column has at most two values, as labels must where one column only holds fractions."""
-    return len(likely_probabilities(table)) != 1 or table.frame[name].nunique() <= 2
+    known = table.frame[name][~table.frame[name].isin(MISSING)]
+    return len(likely_probabilities(table)) != 1 or known.nunique() <= 2
 
 
 def _looks_like_labels(table: Table, name: str, free: list[str]) -> bool:
@@ -173,7 +176,7 @@ def is_true(name: str) -> bool:
 def is_predicted(name: str) -> bool:
     """Return whether the name of a column says that it holds predicted classes."""
     words = words_of(name)
-    return bool(words & _PREDICTED_WORDS) and not words & _TRUE_WORDS
+    return bool(words & _PREDICTED_WORDS or name.startswith("I_")) and not words & _TRUE_WORDS  # I_ of SAS: into
 
 
 def words_of(name: str) -> set[str]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from caltest.predictions.files._columns import (
     LABEL_NAMES,
     LABEL_WORDS,
+    MISSING,
     PROB_NAMES,
     PROB_WORDS,
     Columns,
@@ -124,8 +125,6 @@ class PredictionFile:
         return {label: found.get(label, 0) for label in labels}
 
 
-_MISSING = ("NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null")
-"""Words for missing labels, of R, Excel, Python and SQL."""
 _OTHERS = ("folds", "groups", "sample_weight", "time", "lead")
 
 
@@ -192,7 +191,7 @@ def from_table(table: Table, asked: Asked) -> PredictionFile:
 def _without_words(table: Table, label: str) -> Table:
     """Return a table whose labels are missing where they are words such as NA, unless a column is named after these."""
     column = table.frame[label]
-    words = {word for word in _MISSING if not any(name.endswith(word) for name in table.frame.columns)}
+    words = {word for word in MISSING if not any(name.endswith(word) for name in table.frame.columns)}
     gaps = column.isin(words) if column.dtype.kind == "O" else column.isna()
     if column.dtype.kind != "O" or not gaps.any() or column[~gaps].nunique() < 2:
         return table
