@@ -534,6 +534,33 @@ _choices("samples_mixed.jsonl", equal=False)
 
 
 @_file
+def inspect():
+    """A log of Inspect: samples whose scorer says C or I, and in its metadata how confident the model was."""
+    p, y = _binary(seed=31)
+    samples = [
+        {
+            **{"id": i, "epoch": 1, "input": f"question {i}", "target": str(i % 7)},
+            **{"messages": [{"role": "user", "content": "?"}], "output": {"model": "m", "choices": [{"message": {}}]}},
+            "scores": {"match": {"value": "IC"[y[i]], "answer": "4", "metadata": {"confidence": p[i]}}},
+        }
+        for i in range(N)
+    ]
+    log = {"version": 2, "status": "success", "eval": {"task": "sums"}, "results": {"scores": []}, "samples": samples}
+    return _two("log.json", json.dumps(log).encode(), [*map(str, y)], p, "1", "0")
+
+
+@_file
+def annotators():
+    """Three annotators of each item, whose prediction stands beside each of their labels."""
+    p, _ = _binary(seed=32)
+    p, rng = np.repeat(p[: N // 3], 3), np.random.default_rng(33)
+    y = (rng.random(len(p)) < p).astype(int)
+    who, item = np.tile(["anna", "ben", "carl"], N // 3), np.arange(len(p)) // 3
+    frame = pd.DataFrame({"item": item, "annotator": who, "label": y, "prob": p})
+    return _two("annotators.csv", _csv(frame), [*map(str, y)], p, "1", "0")
+
+
+@_file
 def hospital():
     """A table of a clinic: an id that repeats, dates, ages, percentages, and Yes or No."""
     p, y = _binary(seed=18, decimals=3)

@@ -26,7 +26,7 @@ _NUMBERED = "LABEL_"
 
 def arranged(table: Table) -> Table:
     """Return a table with one observation a row and one column for each class, and say which layout it had."""
-    for arrange in (_of_choices, _of_lists, _of_scores, _of_long, _of_one_hot, _of_top_class):
+    for arrange in (_of_choices, _of_lists, _of_scores, _of_objects, _of_long, _of_one_hot, _of_top_class):
         table = arrange(table) or table
     return table
 
@@ -139,6 +139,30 @@ def _scores(cell: Any) -> dict[str, float] | None:
     found = {str(part[label]): part[score] for part in cell}
     right = len(found) == len(cell) and all(isinstance(value, int | float) for value in found.values())
     return {name: float(value) for name, value in found.items()} if right else None
+
+
+def _of_objects(table: Table) -> Table | None:
+    """Read objects in cells as a column for each of their values; of a log of Inspect, whether answers were right."""
+    import pandas as pd
+
+    nested = [name for name in table.frame.columns if _holds(table.frame[name], dict)]
+    if not nested:
+        return None
+    parts = [table.frame.drop(columns=nested)]
+    for name in nested:
+        cells = [cell if isinstance(cell, dict) else {} for cell in table.frame[name]]
+        parts.append(pd.json_normalize(cells).set_index(table.frame.index).add_prefix(f"{name}."))
+    frame = pd.concat(parts, axis=1)
+    frame = frame[[name for name in frame.columns if not _holds(frame[name], list)]]  # such as messages
+    scorers = [name for name in frame.columns if re.fullmatch(r"scores\.[^.]+\.value", name)]
+    if len(scorers) != 1 or not set(frame[scorers[0]].unique()) <= set("CI") or "correct" in frame.columns:
+        return _said(table, frame, f"a column for each value of the objects in {shortened(nested)}")
+    right = frame.drop(columns=[*scorers, "target"], errors="ignore").assign(correct=frame[scorers[0]] == "C")
+    return _said(table, right, f"a log of Inspect, of which the event is that {scorers[0]} is C (correct)")
+
+
+def _holds(column: Any, kind: type) -> bool:
+    return column.dtype.kind == "O" and any(isinstance(cell, kind) for cell in column)
 
 
 def _of_long(table: Table) -> Table | None:

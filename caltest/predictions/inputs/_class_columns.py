@@ -259,10 +259,11 @@ def labels_around(names: Sequence[Any], labels: Sequence[Any]) -> list[Any]:
     --------
     >>> labels_around(["forest (dog)", "forest (cat)"], ["cat", "dog"]), labels_around(["pH", "pD"], ["D", "H"])
     (['dog', 'cat'], ['H', 'D'])
-    >>> labels_around(["forest (dog)", "forest cat"], ["cat", "dog"])
-    []
+    >>> labels_around(["forest (dog)", "forest cat"], ["cat", "dog"]), labels_around(["forest (dog)"], ["f"])
+    ([], [])
     """
-    if len(names) != len(labels) or not all(isinstance(label, str) and label for label in labels):
+    several = len(names) == len(labels) > 1  # any text is around one label
+    if not several or not all(isinstance(label, str) and label for label in labels):
         return []
     for label in labels:
         before, found, behind = str(names[0]).rpartition(label)

@@ -17,6 +17,7 @@ from caltest.predictions.inputs._refusals import refuse, refuse_if
 _ID_WORDS = {
     *("id", "patient", "subject", "participant", "person", "user", "case", "group", "cluster", "centre", "center"),
     *("site", "mrn", "hospital", "clinic", "video", "prompt", "session", "document", "household", "family", "animal"),
+    *("item", "question"),
 }
 _FEWEST_IDS = 6  # with fewer groups no two-sided p-value from signs is at most 5 %; 2 ** (1 - 6) with six
 SMALL = 20
