@@ -5,9 +5,8 @@ from numba import int32, int64, uint64
 
 from caltest._compiled._jit import inner, kernel
 
-_ENTRIES = (
-    2**14
-)  # whose records stay in the second-level cache, with all counters, while every replicate passes over them
+_ENTRIES = 2**14
+"""Their records stay in the second-level cache, with all counters, while every replicate passes over them."""
 
 
 @inner

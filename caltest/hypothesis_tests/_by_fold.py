@@ -29,6 +29,7 @@ from caltest.predictions.inputs._validation import (
 )
 from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import CombinedPValues
+from caltest.resampling.engine._stopping import EXCEEDANCES
 from caltest.results import Note, TestResult
 from caltest.results._description import join, percent
 from caltest.results._progress import Progress, reporting
@@ -319,8 +320,11 @@ def small_notes(names: Sequence[str], sizes: Sequence[int]) -> list[Note]:
 
 
 def few_draws_of_folds(tests: Sequence[TestResult], number: int) -> list[Note]:
-    """Return a note if ``number`` tests like these, adjusted together, cannot reject with their draws."""
-    drawn = [test.n_resamples for test in tests]
+    """Return a note if ``number`` tests like these, adjusted together, cannot reject with their draws.
+
+    Tests that stopped early, because many draws are larger, could have had more.
+    """
+    drawn = [test.n_resamples for test in tests if test.pvalue * test.n_resamples < EXCEEDANCES or not test.n_resamples]
     if not drawn or not all(drawn):
         return []
     alpha = tests[0].alpha

@@ -3,6 +3,7 @@
 import json
 import pickle
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 import caltest
 from benchmarks import folds as study
 from caltest.hypothesis_tests import CalibrationTable, SubgroupTests, by_fold, hosmer_lemeshow_test
+from caltest.hypothesis_tests._by_fold import few_draws_of_folds
 from caltest.predictions.inputs._parts import validate_folds
 from caltest.resampling import correct_pvalues
 from caltest.results import CalibrationWarning, TestResult
@@ -157,6 +159,14 @@ def test_one_class_for_each_function_holds_its_folds(function, more):
     assert str(again) == str(found)
     assert json.dumps(found.to_dict(), allow_nan=False) == json.dumps(again.to_dict())
     assert found._repr_html_()
+
+
+def test_folds_that_stop_early_had_draws_enough():
+    stopped = SimpleNamespace(pvalue=0.6, n_resamples=192, alpha=0.05)
+    assert few_draws_of_folds([stopped], 10) == []
+    went_on = SimpleNamespace(pvalue=0.02, n_resamples=192, alpha=0.05)
+    assert [note.code for note in few_draws_of_folds([stopped, went_on], 10)] == ["C205"]
+    assert few_draws_of_folds([SimpleNamespace(pvalue=0.6, n_resamples=0, alpha=0.05)], 10) == []  # exact
 
 
 def test_observations_are_named_by_their_number_in_all_data():
