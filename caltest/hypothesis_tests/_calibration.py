@@ -171,7 +171,7 @@ def calibration_test(
     >>> y_true, y_prob = shock > 0.5, np.full(500, 0.3085)
     >>> lead = {"time": np.arange(500), "lead": 7}
     >>> [caltest.calibration_test(y_true, y_prob, **times, **options).pvalue for times in ({}, lead)]
-    [0.003, 0.152]
+    [0.003, 0.145]
     """
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     validate_choice(method, "method", METHODS)

@@ -84,7 +84,7 @@ def test_what_cannot_be_compared_is_refused(files, tmp_path, run):
         ([files[0], other], "other: label"),
         ([files[0], other], "(--unpaired)"),
         ([files[0], fewer], "the label column holds the label 9, which has no column of probabilities"),
-        ([files[0], bad], "; if these are logits"),
+        ([files[0], bad], "is no probability between 0 and 1 (899 such values"),
         ([files[0], "absent.csv"], "no such file"),
         ([*files[:2], "--correction", "tukey"], "--correction must be one of"),
         ([*files[:2], "--confidence-level", "95"], "--confidence-level: must be a number strictly between 0 and 1"),

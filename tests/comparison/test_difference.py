@@ -8,8 +8,9 @@ from tests.results.printed import printed
 
 PRINTED = """
 Calibration of two models (whole prediction, 899 observations)
-Model B is better calibrated than model A: its typical error is 1.2 points, that
-of model A 15.6 (p = 0.0001127). Decisions are made at the 5 % level.
+Model B is better calibrated than model A: its typical error is 1.2 points, and
+that of model A is 15.6 points (p = 0.0001127). Decisions are made at the 5 %
+level.
 
  model    typical error
  model A    15.6 points
