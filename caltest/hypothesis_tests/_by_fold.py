@@ -324,7 +324,8 @@ def few_draws_of_folds(tests: Sequence[TestResult], number: int) -> list[Note]:
 
     Tests that stopped early, because many draws are larger, could have had more.
     """
-    drawn = [test.n_resamples for test in tests if test.pvalue * test.n_resamples < EXCEEDANCES or not test.n_resamples]
+    larger = [test.pvalue * test.n_resamples for test in tests]
+    drawn = [test.n_resamples for test, number in zip(tests, larger, strict=True) if number < EXCEEDANCES]
     if not drawn or not all(drawn):
         return []
     alpha = tests[0].alpha
