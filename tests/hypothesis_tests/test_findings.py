@@ -237,10 +237,15 @@ def test_no_interval_contradicts_the_sentence():
 
 
 @pytest.mark.parametrize(
-    "alpha", [pytest.param(0.05, marks=pytest.mark.slow), pytest.param(0.2, marks=pytest.mark.release)]
+    ("number", "alpha"),
+    [
+        pytest.param(40, 0.05, marks=pytest.mark.slow),
+        pytest.param(150, 0.05, marks=pytest.mark.release),
+        pytest.param(150, 0.2, marks=pytest.mark.release),
+    ],
 )
-def test_no_interval_contradicts_the_sentence_in_many_data_sets(alpha):
-    check_sentences_and_intervals(150, alpha)
+def test_no_interval_contradicts_the_sentence_in_many_data_sets(number, alpha):
+    check_sentences_and_intervals(number, alpha)
 
 
 def test_of_equal_predictions_the_average_is_named():

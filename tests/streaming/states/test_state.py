@@ -284,9 +284,8 @@ def test_damaged_files_are_refused():
             CalibrationState.from_bytes(damaged)
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param("uniform", marks=pytest.mark.release), pytest.param("sharp", marks=pytest.mark.slow)]
-)
+@pytest.mark.release
+@pytest.mark.parametrize("kind", ["uniform", "sharp"])
 def test_ten_million_observations(kind):
     y, p = problem(kind, 10**7)
     states = []
