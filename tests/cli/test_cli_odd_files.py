@@ -251,9 +251,9 @@ REFUSED = {
         "must hold 2 probabiliti",
     ),
     "struct.parquet": (
-        writers.parquet(pa.table({"y": [0, 1], "p_all": [{"a": 0.5}, {"a": 0.5}]})),
+        writers.parquet(pa.table({"y": [0, 1], "p_all": [{"a": 0.5, "b": 0.7}, {"a": 0.5, "b": 0.2}]})),
         [],
-        "a list or a record in row 0 (counted from 0), column 'p_all', is not a number",
+        "the columns p_a, p_b do not hold the probabilities of classes: in row 0 (counted from 0) they sum to 1.2",
     ),
     "dates.parquet": (
         writers.parquet(pa.table({"y": [datetime.datetime(2024, 1, 1)] * 2, "p": [0.5, 0.5]})),
