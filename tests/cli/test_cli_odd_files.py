@@ -255,6 +255,11 @@ REFUSED = {
         [],
         "the columns p_a, p_b do not hold the probabilities of classes: in row 0 (counted from 0) they sum to 1.2",
     ),
+    "names.jsonl": (
+        '{"y": 0, "p": {"a": 0.5}, "p.a": 1}\n{"y": 1, "p": {"a": 0.5}, "p.a": 0}\n',
+        [],
+        "'p.a' is the name of a column and of a value within an object; rename one of them",
+    ),
     "dates.parquet": (
         writers.parquet(pa.table({"y": [datetime.datetime(2024, 1, 1)] * 2, "p": [0.5, 0.5]})),
         [],

@@ -148,11 +148,13 @@ def _of_objects(table: Table) -> Table | None:
     nested = [name for name in table.frame.columns if _holds(table.frame[name], dict)]
     if not nested:
         return None
-    parts = [table.frame.drop(columns=nested)]
+    frame = table.frame.drop(columns=nested)
     for name in nested:
         cells = [cell if isinstance(cell, dict) else {} for cell in table.frame[name]]
-        parts.append(pd.json_normalize(cells).set_index(table.frame.index).add_prefix(f"{name}."))
-    frame = pd.concat(parts, axis=1)
+        frame = pd.concat([frame, pd.json_normalize(cells).set_index(frame.index).add_prefix(f"{name}.")], axis=1)
+    twice = frame.columns[frame.columns.duplicated()]
+    if len(twice):
+        table.refuse(f"{twice[0]!r} is the name of a column and of a value within an object; rename one of them")
     frame = frame[[name for name in frame.columns if not _holds(frame[name], list)]]  # such as messages
     scorers = [name for name in frame.columns if re.fullmatch(r"scores\.[^.]+\.value", name)]
     if len(scorers) != 1 or not set(frame[scorers[0]].unique()) <= set("CI") or "correct" in frame.columns:

@@ -1,4 +1,4 @@
-"""Products of matrices use one thread while the package computes: its threads are those that `workers` asks for."""
+"""A limit on the threads of matrix products (BLAS), so that `workers` is the number of threads that are used."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _unlimited = Lock()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread inside, unless a call around this one, or on another thread, does it already.
+    """Limit BLAS to one thread, unless a call around this one, or one on another thread, has done so.
 
-    A product of 8,000 x 110 numbers takes some ten times as long on threads where other programs use the processors.
-    The limit is that of the process: only who has set it restores what was before.
+    Where other programs use the processors, a product of 8,000 x 110 numbers takes some ten times as long on several
+    threads. The limit holds for the whole process: the call that has set it restores what was before.
     """
     if not _unlimited.acquire(blocking=False):
         yield

@@ -262,8 +262,8 @@ def labels_around(names: Sequence[Any], labels: Sequence[Any]) -> list[Any]:
     >>> labels_around(["forest (dog)", "forest cat"], ["cat", "dog"]), labels_around(["forest (dog)"], ["f"])
     ([], [])
     """
-    several = len(names) == len(labels) > 1  # any text is around one label
-    if not several or not all(isinstance(label, str) and label for label in labels):
+    # Any text is around a single label.
+    if len(labels) < 2 or len(names) != len(labels) or not all(isinstance(one, str) and one for one in labels):
         return []
     for label in labels:
         before, found, behind = str(names[0]).rpartition(label)
