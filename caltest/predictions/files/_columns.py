@@ -329,14 +329,14 @@ def notice(table: Table, used: Sequence[str], others: dict[str, str | None]) -> 
         column = table.frame[name]
         n_different = len(set(map(str, column.tolist()))) if column.dtype.kind == "O" else column.nunique()
         found = f"{table.name}: the column {name!r} has {n_different:,} different values among {n_rows:,} observations."
-        repeats = 1 < n_different < n_rows
+        varies, repeats = n_different > 1, 1 < n_different < n_rows  # weights of one value change nothing
         if repeats and words_of(name) & _FOLD_WORDS and not others["folds"]:
             warned.append(
                 f"{found} If it is the fold of a cross-validation, name it with `folds`: pooled folds mislead."
             )
         elif repeats and names_an_id(name) and not others["groups"]:
             warned.append(f"{found} {advice_on_groups(n_different)}")
-        elif normal(name) in _WEIGHT_NAMES and not others["sample_weight"] and column.dtype.kind in "iuf":
+        elif varies and normal(name) in _WEIGHT_NAMES and not others["sample_weight"] and column.dtype.kind in "iuf":
             warned.append(f"{found} If these are weights of the observations, name it with `sample_weight`.")
         else:
             said.append(f"the column {name!r} is not used")

@@ -100,6 +100,15 @@ def test_which_columns_are_taken_for_what(tmp_path):
     assert failures(GUESSES, check) == {}
 
 
+def test_weights_that_differ_are_noticed(tmp_path):
+    path = tmp_path / "weighted.csv"
+    path.write_text("y,p,w\n1,0.5,1\n0,0.25,1\n1,0.75,1\n")
+    assert read_predictions(path).noticed == ("the column 'w' is not used",)
+    path.write_text("y,p,w\n1,0.5,1\n0,0.25,2\n1,0.75,1\n")
+    with pytest.warns(CalibrationWarning, match="If these are weights of the observations"):
+        assert read_predictions(path).noticed == ()
+
+
 def test_columns_of_an_ordinary_file_are_told_apart(tmp_path):
     """A site, an age with gaps and a remark beside the risk and the outcome had to be named by hand."""
     path = tmp_path / "hospital.csv"
