@@ -9,6 +9,10 @@ from ._cumulative import KS as KS
 from ._cumulative import Bridge as Bridge
 from ._cumulative import ClasswiseKS as ClasswiseKS
 from ._cumulative import Kuiper as Kuiper
+from ._curve_distances import E50 as E50
+from ._curve_distances import E90 as E90
+from ._curve_distances import ICI as ICI
+from ._curve_distances import Emax as Emax
 from ._entropy import UCE as UCE
 from ._entropy import ClassConditionalUCE as ClassConditionalUCE
 from ._entropy_difference import EntropyDifference as EntropyDifference

@@ -82,7 +82,8 @@ _ELSEWHERE = {
     **dict.fromkeys(("smece", "smooth ece", "smooth-ece"), "SmoothECE()"),
     **dict.fromkeys(("cox", "slope", "intercept"), "CoxScore(), and calibration_slope for the slope itself"),
     **dict.fromkeys(("auc", "auroc", "roc_auc"), "roc_auc_score of scikit-learn, which is not about calibration"),
-    "ici": "KDEError() or SmoothECE()",
+    **dict.fromkeys(("eavg", "e_avg"), 'ICI("lowess")'),
+    **dict.fromkeys(("cutoff", "cutofferror", "cutoff calibration error"), "Kuiper()"),
     "ks_error": "KS()",
 }
 """Names of other packages, and what has this purpose here."""

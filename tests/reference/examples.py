@@ -301,6 +301,10 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
         caltest.statistics.KDEError(0.2, kernel="gaussian", grid=(-0.5, 1.5, 42)),
         caltest.statistics.KDEError(0.05, grid=(-1.0, 2.0, 64)),
     ],
+    statistics.ICI: lambda: [statistics.ICI(), statistics.ICI("lowess"), statistics.ICI(span=0.4)],
+    statistics.E50: lambda: [statistics.E50(), statistics.E50("lowess", 0.9)],
+    statistics.E90: lambda: [statistics.E90("lowess")],
+    statistics.Emax: lambda: [statistics.Emax()],
     caltest.SmoothECE: lambda: [caltest.SmoothECE(0.1, n_points=50), caltest.SmoothECE(n_points=32)],
     caltest.statistics.Spiegelhalter: lambda: [caltest.statistics.Spiegelhalter()],
     caltest.HosmerLemeshow: lambda: [

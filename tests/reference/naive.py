@@ -17,6 +17,7 @@ from scipy.stats import beta, binom, kstwobign, multivariate_normal, norm
 
 import caltest
 from caltest.predictions.cells._cells import cells_of
+from tests.reference.smooth_curves import curve_distances, quantile
 
 TIE_TOLERANCE = 1e-12
 
@@ -1350,7 +1351,20 @@ def classwise(statistic, prob, outcome, weight=None, expected=None):
     return sum(values) / len(values) if statistic.combine == "mean" else max(values)
 
 
+def curve_distance(statistic, prob, outcome, weight=None, expected=None):
+    """The mean, a quantile or the maximum of the distances to a smooth curve."""
+    distances = curve_distances(statistic, prob, outcome, weight, expected)
+    kind = type(statistic).__name__
+    if kind == "ICI":
+        return float(np.average(distances, weights=weight))
+    return max(distances) if kind == "Emax" else quantile(distances, weight, int(kind[1:]) / 100)
+
+
 STATISTICS = {
+    caltest.statistics.E50: curve_distance,
+    caltest.statistics.E90: curve_distance,
+    caltest.statistics.Emax: curve_distance,
+    caltest.statistics.ICI: curve_distance,
     caltest.statistics.ACE: ace,
     caltest.statistics.Bridge: bridge,
     caltest.statistics.ClassConditionalECE: class_conditional_ece,

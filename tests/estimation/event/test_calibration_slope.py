@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from caltest.datasets import load_cifar10_vgg16, load_digits_predictions
 from caltest.estimation import brier_score, calibration_in_the_large, calibration_slope
-from tests.house.sources import ROOT
+from tests.reference.val_prob import breast_cancer, cat, digit_8
 from tests.results.printed import printed
 
 
@@ -92,22 +91,6 @@ def test_odd_predictions_have_numbers_or_reasons():
                 low, high = found.confidence_interval
                 assert 0 <= found.pvalue <= 1
                 assert found.reason or (low <= found.estimate <= high and math.isfinite(low) and math.isfinite(high))
-
-
-def breast_cancer():
-    """Risks of a logistic regression of 4 features, for every second tumour; malignant is the event."""
-    y, p = np.loadtxt(ROOT / "tests/reference/val_prob.csv", delimiter=",", skiprows=1, unpack=True)
-    return y.astype(int), p
-
-
-def digit_8():
-    y, models = load_digits_predictions()
-    return y == 8, models["logistic_regression"][:, 8]
-
-
-def cat():
-    y, p = load_cifar10_vgg16()
-    return y == 3, p[:, 3]
 
 
 @pytest.mark.parametrize(
