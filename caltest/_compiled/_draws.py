@@ -69,12 +69,15 @@ def _started(seed, first, n_replicates):
 
 
 @kernel
-def random_words(seed, first, words):
-    """Fill ``words (n_replicates, n_words) uint64`` with random numbers; n_words is a multiple of 32."""
-    state = np.empty(4 * _LANES, np.uint64)
+def _fill_words(seed, first, state, words):
     for r in range(words.shape[0]):
         _seed(seed, first + r, state)
         _refill(state, words[r])
+
+
+def random_words(seed, first, words):
+    """Fill ``words (n_replicates, n_words) uint64`` with random numbers; n_words is a multiple of 32."""
+    _fill_words(seed, first, np.empty(4 * _LANES, np.uint64), words)
 
 
 @kernel

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import int32, njit, types, uint64
+from numba import int32, types, uint64
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
@@ -164,46 +164,34 @@ class Paths(NamedTuple):
     total: NDArray[np.float64]
 
 
-@njit(inline="always")
-def _bound_block(record, lane, high, low, unit):
-    """Bound the values of a path in a block, infinite where nothing is read there, by whole numbers of units."""
-    record[HIGHEST, lane] = -NOWHERE if high == -np.inf else int(np.ceil(high * unit)) + 1
-    record[LOWEST, lane] = NOWHERE if low == np.inf else int(np.floor(low * unit)) - 1
-
-
 @kernel
-def fill_path(p, order, score, expected, usual, n_blocks, shift, paths, table, place):
-    """Fill the entries of path p but its labels, and ``place (n_samples,)`` of its rows.
+def fill_path(p, order, score, expected, usual, paths, high, low, place):
+    """Fill the entries of path p but its labels, the bounds of its blocks, and ``place (n_samples,)`` of its rows.
 
-    The place of a row in a path is that of its counter among ``(n_groups, n_blocks, LANES)``.
+    ``high`` and ``low (n_groups, n_blocks, LANES)`` are infinite, and stay so where nothing is read. The place of a row
+    in a path is that of its counter among those.
 
     ``score``, ``expected`` and ``usual``, whether the row is an event on the base path, are in the order of the rows.
     Blocks have equal sums of the share of the rows and the share of the expected differences from the base path: long
     blocks are expensive to read, and many differences make bounds wide.
     """
     n_samples = order.size
+    n_blocks = high.shape[1]
     activity = 0.0
     for i in range(n_samples):
         activity += 1.0 - expected[i] if usual[i] else expected[i]
     of_row = 0.5 * n_blocks / n_samples
     of_difference = 0.5 * n_blocks / activity if activity > 0 else 0.0
-    unit = float(1 << shift)
     group = p // LANES
     lane = p % LANES
     share = 0.0
     events = 0
     total = 0.0
     b = -1
-    high = -np.inf
-    low = np.inf
     for j in range(n_samples):
         row = order[j]
-        while b < min(int(share), n_blocks - 1):
-            if b >= 0:
-                _bound_block(table[group, b], lane, high, low, unit)
+        while b < n_blocks - 1 and b < int(share):
             b += 1
-            high = -np.inf
-            low = np.inf
             paths.start[p, b] = j
             paths.events[p, b] = events
             paths.total[p, b] = total
@@ -216,15 +204,20 @@ def fill_path(p, order, score, expected, usual, n_blocks, shift, paths, table, p
         is_end = j == n_samples - 1 or score[order[j + 1]] > score[row]
         paths.is_end[p, j] = is_end
         if is_end:
-            high = max(high, events - total)
-            low = min(low, events - total)
-    _bound_block(table[group, b], lane, high, low, unit)
+            high[group, b, lane] = max(high[group, b, lane], events - total)
+            low[group, b, lane] = min(low[group, b, lane], events - total)
     for rest in range(b + 1, n_blocks + 1):
-        if rest < n_blocks:
-            _bound_block(table[group, rest], lane, -np.inf, np.inf, unit)
         paths.start[p, rest] = n_samples
         paths.events[p, rest] = events
         paths.total[p, rest] = total
+
+
+def bound_blocks(high, low, shift):
+    """Return a table of blocks without counts: the values of the base path are bounded by whole numbers of units."""
+    table = np.zeros((len(high), high.shape[1] + 1, 6, LANES), dtype=np.int32)
+    table[:, :-1, HIGHEST] = np.maximum(np.ceil(high * 2.0**shift) + 1, -NOWHERE)
+    table[:, :-1, LOWEST] = np.minimum(np.floor(low * 2.0**shift) - 1, NOWHERE)
+    return table
 
 
 @intrinsic
@@ -279,185 +272,145 @@ def _bound_group(typing_context, address, n_blocks, shift):
 
 
 @inner
-def _read_block(paths, p, b, level, labels):
+def _read_block(order, expected, is_end, label, first_label, step, labels, begin, end, count, total):
     """Return the highest and the lowest value of a path in a block, infinite where nothing is read there."""
-    label = uint64(paths.label_start[p])
-    step = uint64(paths.label_step[p])
-    count = paths.events[p, b] + level
-    total = paths.total[p, b]
     high = -np.inf
     low = np.inf
     # Unsigned places, which cannot count from the end, and choices instead of branches: 3 times as fast.
-    for j in range(uint64(paths.start[p, b]), uint64(paths.start[p, b + 1])):
-        count += labels[uint64(paths.order[p, j])] == paths.label[label + step * j]
-        total += paths.expected[p, j]
+    for j in range(uint64(begin), uint64(end)):
+        count += labels[uint64(order[j])] == label[uint64(first_label) + uint64(step) * j]
+        total += expected[j]
         value = count - total
-        high = value if paths.is_end[p, j] & (value > high) else high
-        low = value if paths.is_end[p, j] & (value < low) else low
+        high = value if is_end[j] & (value > high) else high
+        low = value if is_end[j] & (value < low) else low
     return high, low
 
 
-@njit(inline="always")
-def _largest_of_path(paths, table, shift, p, labels, found, above, below):
-    """Return the largest distance of a path from 0, or ``found`` if that is larger.
-
-    What is not negative is added to the distance of high and of low values, ``above`` and ``below``.
-    """
-    group = p // LANES
-    lane = p % LANES
-    n_blocks = table.shape[1] - 1
-    unit = float(1 << shift)
-    more = int(np.ceil(above * unit))  # rounded outwards, like the bounds
-    less = int(np.ceil(below * unit))
-    top = 0
-    largest = -NOWHERE
-    for b in range(n_blocks):
-        bound = max(table[group, b, ABOVE, lane] + more, table[group, b, BELOW, lane] + less)
-        if bound > largest:
-            largest = bound
-            top = b
-    for turn in range(-1, n_blocks):
-        b = top if turn < 0 else turn  # the first one leaves few others to read
-        bound = max(table[group, b, ABOVE, lane] + more, table[group, b, BELOW, lane] + less)
-        if bound > found * unit and turn != top:
-            high, low = _read_block(paths, p, b, table[group, b, LEVEL, lane], labels)
-            found = max(found, high + above, below - low)
-    return found
-
-
-@njit(inline="always")
-def _largest_of_paths(paths, table, shift, labels, scale, bound):
-    """Return the largest ``|path| / scale`` of paths whose blocks are bounded; ``bound (n_paths,)`` is overwritten.
-
-    A path of scale 0 never leaves 0 and is not counted, unless a label contradicts it: then the result is infinite.
-    """
-    unit = float(1 << shift)
-    last = table.shape[1] - 1
-    for p in range(scale.size):
-        largest = max(table[p // LANES, last, ABOVE, p % LANES], table[p // LANES, last, BELOW, p % LANES]) / unit
-        # Without variance values are whole numbers.
-        bound[p] = largest / scale[p] if scale[p] > 0 else (np.inf if largest >= 1 else 0.0)
-    best = 0.0
-    while True:
-        p = 0
-        for q in range(1, scale.size):
-            if bound[q] > bound[p]:
-                p = q
-        if bound[p] <= best:
-            return best
-        least = best * scale[p] if scale[p] > 0 else 0.5
-        found = _largest_of_path(paths, table, shift, p, labels, least, 0.0, 0.0)
-        if scale[p] > 0:
-            best = max(best, found / scale[p])
-        elif found > least:
-            best = np.inf
-        bound[p] = 0.0
-
-
-@njit(inline="always")
-def _end_of_path(paths, table, p):
-    """Return the last value of a path."""
-    last = table.shape[1] - 1
-    return paths.events[p, last] + table[p // LANES, last, LEVEL, p % LANES] - paths.total[p, last]
-
-
-@njit(inline="always")
-def _extremes_of_path(paths, table, shift, p, labels):
-    """Return the highest and the lowest value of a path, its start at 0 included, and the last one."""
-    group = p // LANES
-    lane = p % LANES
-    n_blocks = table.shape[1] - 1
-    unit = float(1 << shift)
-    top = 0
-    bottom = 0
-    for b in range(n_blocks):
-        if table[group, b, ABOVE, lane] > table[group, top, ABOVE, lane]:
-            top = b
-        if table[group, b, BELOW, lane] > table[group, bottom, BELOW, lane]:
-            bottom = b
-    high = 0.0
-    low = 0.0
-    for turn in range(-2, n_blocks):
-        b = turn if turn >= 0 else top if turn == -2 else bottom  # the first ones leave few others to read
-        exceeds = table[group, b, ABOVE, lane] > high * unit or table[group, b, BELOW, lane] > -low * unit
-        if exceeds and turn not in (top, bottom):
-            highest, lowest = _read_block(paths, p, b, table[group, b, LEVEL, lane], labels)
-            high = max(high, highest)
-            low = min(low, lowest)
-    return high, low, _end_of_path(paths, table, p)
-
-
-@njit(inline="always")
-def _excursion_from_either_end(paths, table, shift, p, labels):
-    """Return the largest distance of a path from its start or from its end, which is the start of the complement."""
-    end = _end_of_path(paths, table, p)
-    return _largest_of_path(paths, table, shift, p, labels, abs(end), max(0.0, -end), max(0.0, end))
-
-
-@njit(inline="always")
-def _bound_counted(table, shift, counts):
-    """Bound the blocks of a table by counts ``(n_groups * n_blocks * LANES,)``, as `COUNTS`."""
-    place = 0
-    for group in range(table.shape[0]):
-        for b in range(table.shape[1] - 1):
-            for lane in range(LANES):
-                table[group, b, COUNTS, lane] = counts[place + lane]
-            place += LANES
-    for group in range(table.shape[0]):
-        _bound_group(table.ctypes.data + 4 * RECORD * table.shape[1] * group, table.shape[1] - 1, shift)
-
-
-@njit(inline="always")
-def _depart(labels, departed, shift):
-    """Give the labels of some entries to their rows."""
-    outcome = (uint64(1) << uint64(shift)) - uint64(1)
-    for d in range(departed.size):
-        labels[uint64(departed[d]) >> uint64(shift)] = uint64(departed[d]) & outcome
-
-
-@njit(inline="always")
-def _return(labels, departed, shift, usual):
-    """Give the usual labels back to the rows of some entries."""
-    for d in range(departed.size):
-        row = uint64(departed[d]) >> uint64(shift)
-        labels[row] = usual[row]
-
-
 @kernel
-def largest_of_counts(counts, first, labels, departed, end, entry_shift, usual, paths, table, shift, scale, largest):
-    """Fill ``largest (n_replicates,)``: the largest ``|path| / scale`` of labels whose blocks are counted.
+def read_paths(
+    counts,
+    first,
+    labels,
+    departed,
+    end,
+    entry_shift,
+    usual,
+    paths,
+    table,
+    shift,
+    scale,
+    bound,
+    largest,
+    either,
+    extremes,
+):
+    """Fill the values of paths of labels whose blocks are counted.
+
+    With ``scale (n_paths,)``, which may be empty, ``largest (n_replicates,)`` is the largest ``|path| / scale``; a path
+    of scale 0 never leaves 0 and is not counted, unless a label contradicts it: then the result is infinite. ``either
+    (n_replicates, n_either)`` are the largest distances of the first paths from their start or from their end, which is
+    the start of the complement, and ``extremes (n_replicates, n_others, 3)`` the highest value of the following ones,
+    the lowest, both with their start at 0, and the last one.
 
     ``counts (n_replicates, n_counters)`` are those of the blocks from column ``first`` on. A replicate has a row of
     ``labels``, or all of them have the same one, ``(1, n_samples)``, from which they differ by what ``departed``; see
-    `_points.draw_departures`. What a draw has in ``table`` is overwritten.
+    `_points.draw_departures`. What a draw has in ``table`` is overwritten, and so is ``bound``, of the shape of
+    ``scale``. One loop reads paths for all three, because it is compiled once.
     """
-    bound = np.empty(scale.size)
-    for r in range(largest.size):
-        some = departed[end[r] : end[r + 1]]
-        label = labels[r % labels.shape[0]]
-        _bound_counted(table, shift, counts[r, first:])
-        _depart(label, some, entry_shift)
-        largest[r] = _largest_of_paths(paths, table, shift, label, scale, bound)
-        _return(label, some, entry_shift, usual)
-
-
-@kernel
-def events_of_counts(counts, first, labels, departed, end, entry_shift, usual, paths, table, shift, either, extremes):
-    """Fill the values of the paths of several events, of which the first ones are read from either end.
-
-    ``either (n_replicates, n_either)`` are their largest distances from their start or end, and ``extremes
-    (n_replicates, n_others, 3)`` the highest value, the lowest and the last one of the others. The other arguments are
-    those of `largest_of_counts`, with one row of labels for all replicates.
-    """
+    last = table.shape[1] - 1
+    unit = float(1 << shift)
+    outcome = (uint64(1) << uint64(entry_shift)) - uint64(1)
     n_either = either.shape[1]
     for r in range(counts.shape[0]):
-        some = departed[end[r] : end[r + 1]]
+        place = first
+        for group in range(table.shape[0]):
+            for b in range(last):
+                for lane in range(LANES):
+                    table[group, b, COUNTS, lane] = counts[r, place + lane]
+                place += LANES
+            _bound_group(table.ctypes.data + 4 * RECORD * table.shape[1] * group, last, shift)
         label = labels[r % labels.shape[0]]
-        _bound_counted(table, shift, counts[r, first:])
-        _depart(label, some, entry_shift)
-        for p in range(n_either):
-            either[r, p] = _excursion_from_either_end(paths, table, shift, p, label)
-        for p in range(extremes.shape[1]):
-            found = _extremes_of_path(paths, table, shift, n_either + p, label)
-            extremes[r, p, 0], extremes[r, p, 1], extremes[r, p, 2] = found
-        _return(label, some, entry_shift, usual)
+        for d in range(end[r], end[r + 1]):
+            label[uint64(departed[d]) >> uint64(entry_shift)] = uint64(departed[d]) & outcome
+        for p in range(scale.size):
+            farthest = max(table[p // LANES, last, ABOVE, p % LANES], table[p // LANES, last, BELOW, p % LANES]) / unit
+            # Without variance values are whole numbers.
+            bound[p] = farthest / scale[p] if scale[p] > 0 else (np.inf if farthest >= 1 else 0.0)
+        best = 0.0
+        turn = -scale.size
+        while turn < n_either + extremes.shape[1]:
+            # Negative turns are those of the paths that may go farthest; `high` and `low` are what must be exceeded by
+            # the distance of a high value, which is `above` more, and of a low one, `below` more.
+            p = max(turn, 0)
+            together = turn < n_either
+            high = above = below = 0.0
+            if turn < 0:
+                for q in range(1, scale.size):
+                    if bound[q] > bound[p]:
+                        p = q
+                if bound[p] <= best:
+                    turn = 0
+                    continue
+                bound[p] = 0.0
+                high = best * scale[p] if scale[p] > 0 else 0.5
+            group = p // LANES
+            lane = p % LANES
+            final = paths.events[p, last] + table[group, last, LEVEL, lane] - paths.total[p, last]
+            if 0 <= turn < n_either:
+                high = abs(final)
+                above = max(0.0, -final)
+                below = max(0.0, final)
+            low = high
+            more = int(above * unit) + 1  # rounded outwards, like the bounds
+            less = int(below * unit) + 1
+            top = bottom = 0
+            highest = lowest = -NOWHERE
+            for b in range(last):
+                up = table[group, b, ABOVE, lane] + more
+                down = table[group, b, BELOW, lane] + less
+                if together:
+                    up = down = max(up, down)
+                if up > highest:
+                    highest = up
+                    top = b
+                if down > lowest:
+                    lowest = down
+                    bottom = b
+            for step in range(-1 if together else -2, last):
+                b = step if step >= 0 else top if step == -2 else bottom  # the first ones leave few others to read
+                up = table[group, b, ABOVE, lane] + more
+                down = table[group, b, BELOW, lane] + less
+                if (up > high * unit or down > low * unit) and step not in (top, bottom):
+                    some_high, some_low = _read_block(
+                        paths.order[p],
+                        paths.expected[p],
+                        paths.is_end[p],
+                        paths.label,
+                        paths.label_start[p],
+                        paths.label_step[p],
+                        label,
+                        paths.start[p, b],
+                        paths.start[p, b + 1],
+                        paths.events[p, b] + table[group, b, LEVEL, lane],
+                        paths.total[p, b],
+                    )
+                    high = max(high, some_high + above)
+                    low = max(low, below - some_low)
+                    if together:
+                        high = low = max(high, low)
+            if turn >= n_either:
+                extremes[r, turn - n_either, 0] = high
+                extremes[r, turn - n_either, 1] = -low
+                extremes[r, turn - n_either, 2] = final
+            elif turn >= 0:
+                either[r, turn] = high
+            elif scale[p] > 0:
+                best = max(best, high / scale[p])
+            elif high > 0.5:
+                best = np.inf
+            turn += 1
+        if scale.size:
+            largest[r] = best
+        for d in range(end[r], end[r + 1]):
+            i = uint64(departed[d]) >> uint64(entry_shift)
+            label[i] = usual[i]

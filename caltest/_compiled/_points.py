@@ -13,8 +13,8 @@ _WHOLE = 2.0**64
 _ALL = 0xFFFFFFFFFFFFFFFF
 
 
-# Before draws begin: what is done once for a sample is left to NumPy, which compiles nothing, and to a small kernel.
-# Sums over outcomes are added in their order.
+# Before draws begin: what is done once for a sample is left to NumPy, which compiles nothing. Sums over outcomes are
+# added in their order.
 
 
 def _chances(prob):
@@ -54,19 +54,6 @@ def _rate(q):
     return 2.0 * total
 
 
-@kernel
-def _list_rates(prob, usual, scale, shift, entry, rate):
-    m = 0
-    for i in range(usual.size):
-        if scale[i] > 0.0:
-            for k in range(prob.shape[1]):
-                if k != usual[i] and prob[i, k] > 0:
-                    entry[m] = i << shift | k
-                    rate[m] = prob[i, k] * scale[i]
-                    m += 1
-    return m
-
-
 def point_rates(prob, usual, departure, shift):
     """Return the entries ``(m,) uint32`` that a point may fall on, and its rates ``(m,)``."""
     some = np.flatnonzero(departure > _NEVER)
@@ -74,9 +61,9 @@ def point_rates(prob, usual, departure, shift):
     chances[usual, np.arange(usual.size)] = 0.0
     scale = np.zeros(usual.size)
     scale[some] = _rate(departure[some]) / _sum(chances)[some]
-    entry, rate = np.empty(prob.size, np.uint32), np.empty(prob.size)
-    m = _list_rates(prob, usual, scale, shift, entry, rate)
-    return entry[:m], rate[:m]
+    rates = (chances * scale).T
+    row, outcome = np.nonzero((chances * scale > 0.0).T)
+    return (row << shift | outcome).astype(np.uint32), rates[row, outcome]
 
 
 def poisson_thresholds(mean, size):

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._label_tally import tally_events
-from caltest._compiled._path_blocks import events_of_counts
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
@@ -103,20 +102,11 @@ class ClassEvents:
         counts = np.empty((n_replicates, self.n_columns), dtype=np.int32)
         return counts, np.empty((n_replicates, _SUMS, n_outcomes), dtype=np.int64), np.empty((n_replicates, n_outcomes))
 
-    def fill(
-        self,
-        labels: NDArray[Any],
-        blocks: PathBlocks,
-        block_counts: tuple[NDArray[np.int32], int],
-        nothing: tuple[Any, ...],
-        values: Sequence[NDArray[Any]],
-    ) -> None:
-        """Fill what `empty` returned, from labels and from the counts of the blocks of the classes' paths."""
+    def fill(self, labels: NDArray[Any], values: Sequence[NDArray[Any]]) -> Floats | None:
+        """Fill counts and sums of what `empty` returned; return where excursions belong, if any are wanted."""
         counts, sums, excursions = values
         tally_events(labels, self.places, *self.values, self.cells, counts, sums)
-        if self.paths:
-            read = blocks.paths, blocks.table.copy(), blocks.shift, excursions, np.empty((len(labels), 0, 3))
-            events_of_counts(*block_counts, labels, *nothing, *read)
+        return excursions if self.paths else None
 
     def by_summary(self, values: Sequence[NDArray[Any]]) -> dict[Wanted, Any]:
         """Return what the statistics receive."""

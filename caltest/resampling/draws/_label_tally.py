@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._label_tally import tally_labels
-from caltest._compiled._path_blocks import largest_of_counts
 from caltest.predictions._arrays import Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
@@ -113,17 +112,17 @@ class LabelTally:
         cell_counts = np.empty((n_replicates, self.ends[-1]), dtype=np.int32)
         sums, largest = np.empty(n_replicates, dtype=np.int64), np.empty(n_replicates)
         none = np.empty(0, dtype=np.uint32), np.zeros(len(counts) + 1, dtype=np.int64), 0, paths.rows.usual
-        table, start = paths.table.copy(), 0
+        start = 0
         of_events = None if self.events is None else self.events.empty(n_replicates, self.sample.n_outcomes)
         for some in blocks:
             for labels in np.split(some, range(self.together, len(some), self.together)):
                 part, block = slice(start, start + len(labels)), counts[: len(labels)]
                 tally_labels(labels, self.places, self.values, self.cells, block, cell_counts[part], sums[part])
-                read = paths.paths, table, paths.shift, scale, largest[part]
-                largest_of_counts(block, len(self.cells), labels, *none, *read)
+                either = None
                 if self.events is not None and of_events is not None:
-                    filled = [some[part] for some in of_events]
-                    self.events.fill(labels, paths, (block, len(self.cells)), none, filled)
+                    either = self.events.fill(labels, [some[part] for some in of_events])
+                read = {"scale": scale, "largest": largest[part], "either": either}
+                paths.read(block, len(self.cells), labels, none, **read)
                 start = part.stop
         found: dict[Wanted, Any] = {self.largest: largest}
         if self.events is not None and of_events is not None:

@@ -13,10 +13,11 @@ from caltest._compiled._path_blocks import (
     LANES,
     BlockCounters,
     Paths,
+    bound_blocks,
     count_block_events,
     fill_path,
     find_places,
-    largest_of_counts,
+    read_paths,
 )
 from caltest.predictions._arrays import Floats
 from caltest.predictions.cells._cells import store_columns
@@ -109,7 +110,8 @@ class PathBlocks:
         shift = max(0, min(_LARGEST_SHIFT, int(np.log2(2**30 / (1.01 * n_samples + 8)))))
         shape, ends = (n_paths, n_samples), (n_paths, size + 1)
         groups = -(-n_paths // LANES)
-        table = np.zeros((groups, size + 1, 6, LANES), dtype=np.int32)
+        low = np.full((groups, size, LANES), np.inf)
+        high = -low
         place = np.empty((n_samples, n_paths), dtype=unsigned(groups * size * LANES))
         step = np.zeros(n_paths, dtype=np.int64)
         made = Paths(
@@ -130,14 +132,14 @@ class PathBlocks:
             each = np.asarray(path.label)
             happens = np.zeros(n_samples, dtype=np.bool_) if usual is None else usual == each
             values = (np.require(some, expected_dtype, ["C", "W"]) for some in (path.score, path.expected))
-            fill_path(p, order, *values, happens, size, shift, made, table, columns[p % LANES])
+            fill_path(p, order, *values, happens, made, high, low, columns[p % LANES])
             if p % LANES == LANES - 1 or p == n_paths - 1:
                 store_columns(columns[: p % LANES + 1], place[:, p - p % LANES : p + 1])
             step[p] = each.ndim
             labels.append(each[order] if each.ndim else each[None])
         start = np.cumsum([0] + [len(some) for some in labels[:-1]])
         made = made._replace(label=np.concatenate(labels).astype(label_dtype), label_start=start)
-        return cls(made, table, shift, _rows(place, usual, label_dtype))
+        return cls(made, bound_blocks(high, low, shift), shift, _rows(place, usual, label_dtype))
 
     def starts_from(self, usual: NDArray[Any]) -> bool:
         """Return whether the base paths are those of these labels ``(n_samples,)``."""
@@ -178,9 +180,27 @@ class PathBlocks:
         for start in range(0, len(labels), size):
             some = labels[start : start + size]
             count_block_events(some, self.rows, places[start : start + size], counts[: len(some)])
-            read = self.paths, self.table.copy(), self.shift, scale, found[start : start + size]
-            largest_of_counts(counts[: len(some)], 0, some, *none, *read)
+            self.read(counts[: len(some)], 0, some, none, scale=scale, largest=found[start : start + size])
         return found
+
+    def read(
+        self,
+        counts: NDArray[np.int32],
+        first: int,
+        labels: NDArray[Any],
+        departures: tuple[Any, ...],
+        *,
+        scale: Floats | None = None,
+        largest: Floats | None = None,
+        either: Floats | None = None,
+        extremes: Floats | None = None,
+    ) -> None:
+        """Fill the values that are passed, of replicates whose blocks are counted; see `read_paths`."""
+        scale, largest = (np.empty(0) if some is None else some for some in (scale, largest))
+        either = np.empty((len(counts), 0)) if either is None else either
+        extremes = np.empty((len(counts), 0, 3)) if extremes is None else extremes
+        read = self.paths, self.table.copy(), self.shift, scale, np.empty(len(scale)), largest, either, extremes
+        read_paths(counts, first, labels, *departures, *read)
 
 
 def unsigned(n: int) -> np.dtype[Any]:

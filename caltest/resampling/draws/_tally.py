@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._path_blocks import events_of_counts, largest_of_counts
 from caltest._compiled._points import list_by_entry, tally_departures
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
@@ -123,13 +122,11 @@ class CountedPaths:
         largest, either, extremes = values
         for j, ((_, summary), blocks) in enumerate(zip(self.largest, self.blocks, strict=False)):
             found = np.empty(len(counts))
-            read = blocks.paths, blocks.table.copy(), blocks.shift, summary.scale, found
-            largest_of_counts(counts, first, labels, *departures, *read)
+            blocks.read(counts, first, labels, departures, scale=summary.scale, largest=found)
             largest[:, j] = found
             first += blocks.n_counters
         if self.either or self.extremes:
-            read = self.blocks[-1].paths, self.blocks[-1].table.copy(), self.blocks[-1].shift, either, extremes
-            events_of_counts(counts, first, labels, *departures, *read)
+            self.blocks[-1].read(counts, first, labels, departures, either=either, extremes=extremes)
 
     def by_summary(self, values: Sequence[Floats]) -> dict[Wanted, Floats]:
         """Return what the statistics receive."""
