@@ -2,29 +2,22 @@
 
 import numpy as np
 import pytest
-from numba import njit
 
 import caltest
-from caltest._compiled._path_blocks import (
-    MINUS,
-    _bound_counted,
-    _excursion_from_either_end,
-    _extremes_of_path,
-    _largest_of_paths,
-)
+from caltest._compiled._path_blocks import MINUS
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import make_sample
 from caltest.predictions.inputs import _validation
 from caltest.resampling.draws._path_blocks import Path, PathBlocks
 
 
-@njit
-def read(counts, paths, table, shift, labels, scale, extremes, either):
-    _bound_counted(table, shift, counts)
-    for p in range(len(extremes)):
-        extremes[p, 0], extremes[p, 1], extremes[p, 2] = _extremes_of_path(paths, table, shift, p, labels)
-        either[p] = _excursion_from_either_end(paths, table, shift, p, labels)
-    return _largest_of_paths(paths, table, shift, labels, scale, np.empty(scale.size))
+def read(blocks, counts, labels, scale):
+    """Largest excursion of one replicate, and of each path its largest distance from either end and its extremes."""
+    largest, either, extremes = np.empty(1), np.empty((1, blocks.n_paths)), np.empty((1, blocks.n_paths, 3))
+    arguments = counts[None], 0, labels[None], (np.empty(0, np.uint32), np.zeros(2, np.int64), 0, blocks.rows.usual)
+    blocks.read(*arguments, scale=scale, largest=largest, either=either)
+    blocks.read(*arguments, extremes=extremes)
+    return largest[0], either[0], extremes[0]
 
 
 def count(blocks, labels, event, usual):
@@ -82,9 +75,7 @@ def test_equals_plain_numpy(n_classes):
                     blocks = PathBlocks.of(paths, len(paths), n_samples, dtype, **options)
                     for labels in (drawn, top, np.zeros(n_samples, int), rng.integers(n_classes, size=n_samples)):
                         counts = count(blocks, labels, event, np.full(n_samples, -1) if usual is None else usual)
-                        extremes, either = np.empty((len(paths), 3)), np.empty(len(paths))
-                        arguments = blocks.table.copy(), blocks.shift, labels.astype(dtype), scale, extremes, either
-                        largest = read(counts, blocks.paths, *arguments)
+                        largest, either, extremes = read(blocks, counts, labels.astype(dtype), scale)
                         expected = np.array([plain(path, labels) for path in paths])
                         np.testing.assert_allclose(extremes, expected, rtol=1e-12, atol=1e-12)
                         far = np.maximum(expected[:, 0], -expected[:, 1])
@@ -106,8 +97,7 @@ def test_few_blocks_of_many_rows():
     assert np.diff(blocks.paths.start[0]).max() < 2**16
     for labels in (score < 0.5, score >= 0.5, score > 0, score < 0):
         counts = count(blocks, labels, [1], np.full(n_samples, -1))
-        extremes, table = np.empty((1, 3)), blocks.table.copy()
-        read(counts, blocks.paths, table, blocks.shift, labels.astype(np.uint8), np.ones(1), extremes, np.empty(1))
+        *_, extremes = read(blocks, counts, labels.astype(np.uint8), np.ones(1))
         np.testing.assert_allclose(extremes[0], plain(Path(score, score, 1), labels), rtol=1e-12, atol=1e-9)
 
 
