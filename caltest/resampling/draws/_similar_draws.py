@@ -9,12 +9,16 @@ of each kind of pair determines their correlation of normal numbers, as in `_tim
 increase with similarity are pooled (isotonic regression). What similar pairs have more is a shock of their part of the
 predictions, which lasts a stretch of time as long as the lead.
 
+The inflation of one part is also larger than that of labels which share their shocks within windows from a random step
+on: of a forecast that is made anew once a lead, all labels until the next one may be the same.
+
 Of several classes predictions are in the order of the most probable class, frequent ones first, and of its probability.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -29,6 +33,26 @@ PARTS = (2, 4, 8, 16)
 """Into how many parts the predictions are divided, each into those of the next one."""
 STUDENTISED = 1 + PARTS.index(8)
 """The inflation of pairs in the same of so many parts is found again in every draw."""
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeInParts(TimedOutcome):
+    """Labels that depend on each other if they are less than a lead apart and of the same part of the predictions."""
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest inflation that labels of this lead can have.
+
+        The sum of the residuals of one part varies at most a lead times as much as those of each time do, as
+        `_timed_draws` shows, and no two residuals vary together more than each alone.
+        """
+        pairs = times = alone = 0.0
+        for one in self.scored:
+            deviation = np.sqrt(one.own)
+            pairs += float(deviation @ self.time.near(deviation))
+            times += self.time.lead * float(np.square(self.time.of_steps(deviation)).sum())
+            alone += float(one.own.sum())
+        return max(1.0, min(pairs, times) / alone) if alone > 0 else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +121,11 @@ def _ranks(prob: Floats) -> Floats:
     return middle[place]
 
 
-def _in_order(outcome: TimedOutcome, time: OrderOfTime) -> TimedOutcome:
-    """Return labels in another order of time."""
+def _in_order(outcome: TimedOutcome, time: OrderOfTime) -> OutcomeInParts:
+    """Return labels in an order of time in which parts of the predictions follow each other a lead apart."""
     rows = np.argsort(outcome.time.order)[time.order]
     scored = tuple(ScoredLabels(time, one.residual[rows], one.variance[rows], one.own[rows]) for one in outcome.scored)
-    return TimedOutcome(time, outcome.classes, outcome.prob[rows], scored, outcome.n_surprises)
+    return OutcomeInParts(time, outcome.classes, outcome.prob[rows], scored, outcome.n_surprises)
 
 
 def _increasing(values: Floats, weights: Floats) -> Floats:

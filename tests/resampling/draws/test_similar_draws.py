@@ -8,10 +8,18 @@ from scipy.special import ndtr, ndtri
 
 import caltest
 from caltest.predictions._sample import make_sample
-from caltest.resampling.draws._similar_draws import PARTS, SimilarDraws, SimilarOutcome, _increasing
+from caltest.resampling.draws._similar_draws import PARTS, STUDENTISED, SimilarDraws, SimilarOutcome, _increasing
 from caltest.resampling.draws._timed_draws import TimedDraws
 
 LEAD = 7
+
+
+def made_once_a_lead(seed, n, lead=LEAD):
+    """Calibrated forecasts that stay the same for a lead, and all labels of which are one outcome."""
+    rng = np.random.default_rng(seed)
+    number = -(-n // lead)
+    prob, uniform = rng.beta(1, 2, number), rng.random(number)
+    return np.repeat(uniform < prob, lead)[:n].astype(int), np.repeat(prob, lead)[:n], np.arange(n)
 
 
 def panel(seed, n_series, n_times, phi=0.8, lead=LEAD):
@@ -91,6 +99,16 @@ def test_correlations_of_similar_predictions_are_no_smaller_than_those_of_others
     np.testing.assert_array_equal(_increasing(np.array([0.5, 0.2]), np.zeros(2)), [0.5, 0.5])
 
 
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_the_inflation_of_forecasts_that_stay_the_same_for_a_lead_is_not_cut_off(repeats):
+    label, prob, time = (np.repeat(one, repeats) for one in made_once_a_lead(5, 50 * LEAD))
+    sample = make_sample(label, prob, time=time, lead=LEAD)
+    near = sample.once(SimilarOutcome.of).near[STUDENTISED]
+    assert near.largest == pytest.approx(LEAD * repeats)
+    # labels that share windows from a random step on vary together only (k^2 + (7 - k)^2) / 7 times as much on average
+    assert near.inflation(sample.outcome[None])[0] > 0.9 * LEAD * repeats
+
+
 def test_they_are_drawn_only_of_labels_in_time_without_groups():
     label, prob, time = panel(2, 6, 60)
     assert SimilarDraws.of_similar(make_sample(label, prob), 9, 0) is None
@@ -121,6 +139,18 @@ def test_bars_of_unrelated_series_are_wider_than_those_of_labels_that_depend_on_
     independent = caltest.reliability_curve(label, prob, n_resamples=199, rng=0)
     wider = (curve.bar_upper - curve.bar_lower) / (independent.bar_upper - independent.bar_lower)
     assert np.median(wider) > 1.3  # the root of an inflation of 3 is 1.7
+
+
+@pytest.mark.slow
+def test_forecasts_that_stay_the_same_for_a_lead_are_not_rejected_too_often():
+    """13.5 % of 1,000 predictions were, while their inflation was cut off."""
+    n_sets, level = 150, 0.05
+    rejected = 0
+    for seed in range(n_sets):
+        label, prob, time = made_once_a_lead([7, seed], 1000)
+        options = {"statistic": caltest.ECE(), "n_resamples": 99, "rng": seed}
+        rejected += caltest.calibration_test(label, prob, time=time, lead=LEAD, **options).pvalue <= level
+    assert rejected / n_sets <= level + 4 * np.sqrt(level * (1 - level) / n_sets)
 
 
 @pytest.mark.slow
