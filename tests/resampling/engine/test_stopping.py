@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 import caltest
 from caltest.predictions._sample import make_sample
@@ -71,6 +72,27 @@ def test_what_draws_that_go_on_can_still_become():
                     break
                 largest = rule.largest(number)
     assert Stopping(99).largest(50) == 1
+
+
+def test_labels_that_share_all_shocks_stop_early_and_decide_as_all_draws_do():
+    """100 of 999 draws that are larger make a p-value of more than 0.1, whatever comes: smaller ones have all draws."""
+    rng = np.random.default_rng(6)
+    stopped = small = 0
+    for seed in range(8):
+        prob, shock = rng.beta(2, 2, 100), np.repeat(rng.normal(size=15), 7)[:100]
+        label = (shock + rng.normal(size=100)) / np.sqrt(2) + (0.0, 0.8)[seed % 2] < ndtri(prob)
+        ask = partial(caltest.calibration_test, label.astype(int), prob, time=np.arange(100), lead=7)
+        early, all_ = (
+            ask(statistic=caltest.ECE(), n_resamples=999, n_exceedances=some, rng=seed) for some in (None, 1000)
+        )
+        assert all_.n_resamples == 999
+        stopped += early.method == "shared-shocks" and early.n_resamples < 999
+        small += all_.pvalue < 0.1
+        if all_.pvalue < 0.1:
+            assert early.pvalue == all_.pvalue
+        else:
+            assert early.pvalue >= 0.1
+    assert min(stopped, small) > 1
 
 
 @pytest.mark.slow
