@@ -166,10 +166,10 @@ def _trailing_zeros(typing_context, x):
 
 
 @kernel
-def _find_usual(thresholds, start, low, width, usual, by_row):
+def _find_usual(thresholds, start, low, width, usual, by_row, stride):
     """Find the likeliest outcome of the rows from ``start`` on, and the interval ``low``, ``width`` that u must hit.
 
-    Fills ``by_row (n_rows, stride)`` with the thresholds of a row side by side; returns the mean chance of a hit.
+    Fills ``by_row (n_rows * stride,)`` with the thresholds of a row side by side; returns the mean chance of a hit.
     """
     n_thresholds = thresholds.shape[0]
     size = min(low.size, thresholds.shape[1] - start)
@@ -188,7 +188,7 @@ def _find_usual(thresholds, start, low, width, usual, by_row):
             below[i] = above[i]
         if c < n_thresholds:
             for i in range(size):
-                by_row[i, c] = above[i]
+                by_row[uint64(i) * stride + uint64(c)] = above[i]
     covered = 0.0
     for i in range(size):
         covered += width[i]
@@ -218,17 +218,16 @@ def _draw_all(u, thresholds, start, size, outcome):
 
 
 @kernel
-def count_drawn(thresholds, cell, seed, first, counts):
+def count_drawn(thresholds, cells, seed, first, counts):
     """Fill ``counts (n_replicates, n_cells) int32``: how many rows fall to an outcome whose entry lies in each cell.
 
-    The outcomes of `draw_outcomes`, none of which is stored; ``cell (n_samples, n_outcomes)`` holds the cell of every
-    entry. Rows as a rule fall to their likeliest outcome, their usual one: in tiles of sharp predictions all are
+    The outcomes of `draw_outcomes`, none of which is stored; ``cells (n_samples * n_outcomes,)`` are those of the
+    entries. Rows as a rule fall to their likeliest outcome, their usual one: in tiles of sharp predictions all are
     counted as if they did, one comparison of vectors finds the rows that do not, and only these are corrected.
     """
     n_replicates, n_cells = counts.shape
     n_thresholds, n_samples = thresholds.shape
     n_outcomes = uint64(n_thresholds + 1)
-    cells = cell.ravel()
     states = _started(seed, first, n_replicates)
     words = np.empty(_WORDS, np.uint64)
     u = words.view(np.uint32)
@@ -239,14 +238,13 @@ def count_drawn(thresholds, cell, seed, first, counts):
     width = np.empty(2 * _WORDS, np.uint32)
     usual = np.empty(2 * _WORDS, np.uint32)
     stride = uint64((n_thresholds + 3) // 4 * 4)  # in fours; what fills the last four is never reached
-    by_row = np.full((2 * _WORDS, stride), _CERTAIN)
-    row_thresholds = by_row.ravel()
+    row_thresholds = np.full(2 * _WORDS * ((n_thresholds + 3) // 4 * 4), _CERTAIN)
     all_usual = np.zeros(n_cells, np.int32)
     counts[:] = 0
     for start in range(0, n_samples, 2 * _WORDS):
         size = min(2 * _WORDS, n_samples - start)
         entry = uint64(start) * n_outcomes
-        sharp = _find_usual(thresholds, start, low, width, usual, by_row) > _SHARP
+        sharp = _find_usual(thresholds, start, low, width, usual, row_thresholds, stride) > _SHARP
         if sharp:
             for i in range(size):
                 usual[i] = cells[entry + uint64(i) * n_outcomes + usual[i]]

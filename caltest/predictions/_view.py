@@ -72,7 +72,8 @@ class LensView:
             table = table[rank]
         packed = len(table) > 1 and base.is_large and sample.n_outcomes == 2
         seen = np.packbits(table, axis=1) if packed else np.ascontiguousarray(table)
-        view = cls(sample, place[sample.row], seen, packed)
+        same = np.array_equal(place, np.arange(len(place)))  # then one array serves both
+        view = cls(sample, sample.row if same else place[sample.row], seen, packed)
         if kept is not rank:
             view = replace(view, sample=replace(sample, row=kept[sample.row]))
         if not np.array_equal(view.outcomes(base.outcome[None])[0], sample.outcome):

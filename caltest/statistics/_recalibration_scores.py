@@ -449,7 +449,7 @@ def _slope_of(sample: Sample, outcomes: NDArray[Any]) -> Floats:
 
 def _slope_of_events(sample: Sample) -> tuple[float, Floats]:
     """Return Z_b without events, and what each event adds ``(n_samples,)``; 0 for predictions of 0 and 1."""
-    logit, prob, variance = np.empty((3, sample.n_samples))
+    logit, prob, variance = (np.empty(sample.n_samples) for _ in range(3))  # the first one is kept
     for start in range(0, sample.n_samples, _BLOCK_VALUES):  # a table of both outcomes is not needed
         rows = slice(start, start + _BLOCK_VALUES)
         expected = expected_outcomes(sample.given_null[rows].astype(np.float64))

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from benchmarks import cold_start
 from tests.house.processes import in_fresh_process
 
 COUNT_SIGNATURES = """
@@ -185,6 +186,18 @@ print(json.dumps(signatures()))
     called = {name: found for name, found in signatures.items() if not name.rpartition(".")[2].startswith("_")}
     missed = [name for name, found in called.items() if not found]
     assert len(missed) < 0.25 * len(called), missed
+
+
+def test_kernels_are_few():
+    """A new path replaces an old one; who needs one more says why beside the number."""
+    assert cold_start.MOST_KERNELS - 10 < cold_start.n_kernels() <= cold_start.MOST_KERNELS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", cold_start.FIRST_CALLS)
+def test_first_calls_compile_few_kernels(call):
+    compiled = cold_start.compiled_first(call)
+    assert 0 < len(compiled) <= cold_start.MOST_COMPILED[call], compiled
 
 
 @pytest.mark.slow

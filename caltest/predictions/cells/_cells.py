@@ -18,15 +18,22 @@ from caltest.predictions.inputs._refusals import refuse
 from caltest.results import Note
 
 _COLUMNS, _ROWS = 16, 512  # neighbouring columns share lines of memory, which stay in the cache for so many rows
+_TOGETHER = 2**21  # values of columns that are copied together, if there are more rows than columns
 _BLOCK = 2**15  # observations
 _FEW_COLUMNS = 2  # are not worth a copy
+
+
+def columns_together(n_samples: int) -> int:
+    """Return how many columns are copied together: few long ones, which take as much memory as all predictions."""
+    return max(2, min(_COLUMNS, _TOGETHER // n_samples))
 
 
 def contiguous_columns(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
     """Yield every column of ``values (n_samples, n_columns)``, copied together with its neighbours."""
     n_samples, n_columns = values.shape
-    for first in range(0, n_columns, _COLUMNS):
-        some = values[:, first : first + _COLUMNS]
+    size = columns_together(n_samples)
+    for first in range(0, n_columns, size):
+        some = values[:, first : first + size]
         block = np.empty(some.T.shape, dtype=values.dtype)
         for start in range(0, n_samples, _ROWS):
             block[:, start : start + _ROWS] = some[start : start + _ROWS].T
@@ -45,8 +52,6 @@ class Cells:
 
     Attributes
     ----------
-    index : array of shape (n_samples,)
-        Cell of each observation, 0 to n_cells - 1.
     label : array of shape (n_cells,)
         The partition's label of each cell, increasing.
     assign : callable
@@ -59,13 +64,13 @@ class Cells:
         Position of the first observation of each cell where observations are sorted by cell; None where they are not.
     """
 
-    index: Integers
     label: Integers
     assign: Assignment
     count: Floats
     predicted_sum: Floats
     null_sum: Floats
     start: Integers | None
+    _index: Integers | None
 
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> Cells:
@@ -84,14 +89,22 @@ class Cells:
         sums = partial(_sum_by_cell, index=index, n_cells=len(label), weight=sample.weight)
         predicted = sums(sample.given)
         return cls(
-            index,
             label,
             assign,
             np.bincount(index, weights=sample.weight, minlength=len(label)).astype(np.float64),
             predicted,
             predicted if sample.given_null is sample.given else sums(sample.given_null),
             start,
+            index if start is None else None,
         )
+
+    @property
+    def index(self) -> Integers:
+        """Cell of each observation, ``(n_samples,)``, 0 to n_cells - 1; not kept where observations are sorted."""
+        if self.start is None:
+            assert self._index is not None
+            return self._index
+        return np.repeat(np.arange(self.n_cells), np.diff(self.start))
 
     @property
     def n_cells(self) -> int:
@@ -186,15 +199,14 @@ class CellSums:
     def of(cls, sample: Sample, cells: Cells, outcomes: NDArray[Any]) -> CellSums:
         """Sum outcomes ``(..., n_samples)`` of a sample over cells."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-        index = cells.index[:, None].astype(cell_dtype(cells.n_cells))
         sizes = sample.n_outcomes, cells.n_cells * sample.n_outcomes
-        if sample.weight is not None:
-            counted = weigh_outcomes(flat, index, sample.weight, *sizes)
-        elif sample.n_outcomes == 2 and cells.start is not None:
+        if sample.weight is None and sample.n_outcomes == 2 and cells.start is not None:
             events = count_events(flat, cells.start)
             counted = np.stack([np.diff(cells.start) - events, events], axis=-1)
         else:
-            counted = count_outcomes(flat, index, *sizes)
+            index = cells.index[:, None].astype(cell_dtype(cells.n_cells))
+            weighed = () if sample.weight is None else (sample.weight,)
+            counted = (weigh_outcomes if weighed else count_outcomes)(flat, index, *weighed, *sizes)
         shape = *outcomes.shape[:-1], cells.n_cells, sample.n_outcomes
         return cls(cells.count, cells.null_sum, counted.reshape(shape).astype(np.float64))
 

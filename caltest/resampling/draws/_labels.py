@@ -220,7 +220,7 @@ class OutcomeDraws(Draws):
             return
         for part in self.blocks_of(4 * n_cells):
             counted = np.empty((part.n_resamples, n_cells), dtype=np.int32)
-            count_drawn(sample.thresholds, cell, self.seed, part.first, counted)
+            count_drawn(sample.thresholds, cell.reshape(-1), self.seed, part.first, counted)
             yield counted
 
 

@@ -20,7 +20,7 @@ from caltest._compiled._path_blocks import (
     read_paths,
 )
 from caltest.predictions._arrays import Floats
-from caltest.predictions.cells._cells import store_columns
+from caltest.predictions.cells._cells import columns_together, store_columns
 from caltest.predictions.cells._order import stable_order
 from caltest.resampling.draws._alias_tables import FEW
 
@@ -126,15 +126,16 @@ class PathBlocks:
             np.empty(ends),
         )
         labels = []
-        columns = np.empty((LANES, n_samples), dtype=place.dtype)
+        columns = np.empty((columns_together(n_samples), n_samples), dtype=place.dtype)
         for p, path in enumerate(paths):
             order = stable_order(path.score)
             each = np.asarray(path.label)
             happens = np.zeros(n_samples, dtype=np.bool_) if usual is None else usual == each
             values = (np.require(some, expected_dtype, ["C", "W"]) for some in (path.score, path.expected))
-            fill_path(p, order, *values, happens, made, high, low, columns[p % LANES])
-            if p % LANES == LANES - 1 or p == n_paths - 1:
-                store_columns(columns[: p % LANES + 1], place[:, p - p % LANES : p + 1])
+            column = p % len(columns)
+            fill_path(p, order, *values, happens, made, high, low, columns[column])
+            if column == len(columns) - 1 or p == n_paths - 1:
+                store_columns(columns[: column + 1], place[:, p - column : p + 1])
             step[p] = each.ndim
             labels.append(each[order] if each.ndim else each[None])
         start = np.cumsum([0] + [len(some) for some in labels[:-1]])
