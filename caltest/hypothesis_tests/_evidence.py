@@ -154,8 +154,9 @@ class Evidence(ABC):
     def too_few(self) -> str:
         """Say that there are too few groups or too little time to decide anything; empty if there are enough."""
         if self.n_windows < FEWEST_EXPECTED:
-            many = f"{self.n_windows:.2g} times as long as the lead"
-            return f"the predictions were made within a time that is only {many}, and {FEWEST_EXPECTED} are needed"
+            many = math.floor(10 * self.n_windows) / 10  # 4.96 are not 5
+            how = f"only {many:g} times as long as the lead, and" if many > 1 else "no longer than one lead, and"
+            return f"the predictions were made within a time that is {how} {FEWEST_EXPECTED} are needed"
         return "" if self.surprises.effective_number >= FEWEST_EXPECTED else self.surprises.too_few(FEWEST_EXPECTED)
 
     @cached_property

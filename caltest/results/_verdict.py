@@ -347,7 +347,7 @@ class Verdict(Result):
         if about.path:
             how = about.command("repair", "-o repaired.csv")
         if self.in_time:
-            return f"{first} {how} recalibrates later ones by those a lead or more before, and shows what is left."
+            return f"{first} {how} recalibrates each by those made a lead or more earlier, and shows what is left."
         return f"{first} {how} recalibrates them and shows on held-out folds what is left."
 
     def _collect(self) -> str:

@@ -58,7 +58,7 @@ def test_commands_that_are_advised_carry_the_lead(forecasts, tmp_path, run):
     frame.assign(risk=frame["risk"] ** 0.2).to_csv(wrong, index=False)
     text = " ".join(run("test", wrong, "--time", "day of issue", "--lead", "7", *FAST)[1].split())
     assert "Calibration is rejected" in text
-    assert "--lead 7 -o repaired.csv` recalibrates later ones by those a lead or more before, and shows" in text
+    assert "--lead 7 -o repaired.csv` recalibrates each by those made a lead or more earlier, and shows" in text
     assert "held-out folds" not in text
     both = run("test", wrong, "--time", "day of issue", "--lead", "7", "--groups", "site", *FAST)
     assert "caltest repair" not in both[1], "which takes groups or times"

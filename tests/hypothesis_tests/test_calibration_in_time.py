@@ -104,6 +104,12 @@ def test_little_time_is_said_and_batches_of_few_weeks_decide_nothing():
     weeks = caltest.calibration_test(LABEL, PROB, time=TIME // 60, **DRAWS)
     assert (weeks.pvalue, weeks.decision) == (1.0, "undecidable")
     assert "within a time that is only 4 times as long as the lead, and 5 are needed" in weeks.conclusion
+    for number, lead, text in ((149, 30, "is only 4.9 times as long as the lead"), (60, 60, "no longer than one lead")):
+        data = LABEL[:number], PROB[:number]
+        assert (
+            f"{text}, and 5 are needed"
+            in caltest.calibration_test(*data, time=TIME[:number], lead=lead, **DRAWS).conclusion
+        )
     tables = (
         caltest.calibration_report(LABEL, PROB, time=TIME // 60, **DRAWS),
         caltest.subgroup_tests(LABEL, PROB, subgroup=TIME % 2, time=TIME // 60, **DRAWS),

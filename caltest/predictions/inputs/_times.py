@@ -245,7 +245,7 @@ def _read_dates(values: Any) -> Moments:
             refuse(
                 f"`time` must hold either numbers or dates, got {given[row]!r} in row {row} among others.", TypeError
             )
-        zones = {str(getattr(each, "tzinfo", None)) for each in series}
+        zones = {str(getattr(each, "tzinfo", None) or "none") for each in series}
         refuse_if(len(zones) > 1, f"`time` must be in one time zone, got {' and '.join(sorted(zones)[:2])}.")
         try:
             series = pd.to_datetime(series, format="ISO8601")

@@ -213,7 +213,7 @@ REFUSED = {
     "such with a duration": ((np.repeat([20240229.0, 20240305, 20240312], 4), "7D"), ValueError, "such as 20240229,"),
     "other order": ((["2026-01-01", "31.12.2026"] * 6, 1), ValueError, "(ISO 8601), got '31.12.2026' in row 1;"),
     "two kinds": (([*DAYS[:11], 3], 1), TypeError, "`time` must hold either numbers or dates, got 3 in row 11 among"),
-    "zones": (([*DAYS[:11], DAYS[11].tz_localize("UTC")], 1), ValueError, "in one time zone, got None and UTC."),
+    "zones": (([*DAYS[:11], DAYS[11].tz_localize("UTC")], 1), ValueError, "in one time zone, got UTC and none."),
     "zones in texts": ((["2026-01-01T00:00+02:00", "2026-01-02T00:00+01:00"] * 6, 1), ValueError, "in one time zone"),
     "uneven": (
         (DAYS + pd.to_timedelta([0] * 11 + [5], unit="h"), 2),
