@@ -22,6 +22,7 @@ from ._gce import RMSCE as RMSCE
 from ._gce import SCE as SCE
 from ._gce import TACE as TACE
 from ._gce import ClassConditionalECE as ClassConditionalECE
+from ._giviti import GiViTI as GiViTI
 from ._hosmer_lemeshow import HosmerLemeshow as HosmerLemeshow
 from ._isotonic import IsotonicError as IsotonicError
 from ._kde import KDEError as KDEError

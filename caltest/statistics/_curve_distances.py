@@ -17,7 +17,7 @@ from caltest.resampling.draws._signs import sums_of_groups
 from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic, in_batches
 from caltest.statistics._local_regression import SMOOTHERS, LocalRegression
-from caltest.statistics._spline_regression import SplineRegression
+from caltest.statistics._logistic_curves import LogisticCurves, spline
 
 _BATCH = 2**18  # numbers smoothed at a time: they should stay in cache
 
@@ -80,10 +80,10 @@ class CurveDistance(Statistic):
         return self.read(np.abs(fitted, out=fitted), sample.weight)
 
 
-def fit_curve(sample: Sample, smoother: str, span: float | None) -> LocalRegression | SplineRegression:
+def fit_curve(sample: Sample, smoother: str, span: float | None) -> LocalRegression | LogisticCurves:
     """Return what fits smooth curves to outcomes of the predictions of a sample; for `Sample.of_predictions`."""
     if smoother == "spline":
-        return SplineRegression.of(sample.event, sample.weight_or_ones)
+        return spline(sample.event, sample.weight_or_ones)
     make, usual_span = SMOOTHERS[smoother]
     return make(sample.event, sample.weight_or_ones, usual_span if span is None else span)
 

@@ -301,6 +301,7 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
         caltest.statistics.KDEError(0.2, kernel="gaussian", grid=(-0.5, 1.5, 42)),
         caltest.statistics.KDEError(0.05, grid=(-1.0, 2.0, 64)),
     ],
+    statistics.GiViTI: lambda: [statistics.GiViTI(), statistics.GiViTI(2, 2, 0.5)],
     statistics.ICI: lambda: [statistics.ICI(), statistics.ICI("lowess"), statistics.ICI(span=0.4)],
     statistics.E50: lambda: [statistics.E50(), statistics.E50("lowess", 0.9)],
     statistics.E90: lambda: [statistics.E90("lowess")],

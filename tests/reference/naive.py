@@ -17,7 +17,7 @@ from scipy.stats import beta, binom, kstwobign, multivariate_normal, norm
 
 import caltest
 from caltest.predictions.cells._cells import cells_of
-from tests.reference.smooth_curves import curve_distances, quantile
+from tests.reference.smooth_curves import curve_distances, giviti, quantile
 
 TIE_TOLERANCE = 1e-12
 
@@ -1377,6 +1377,7 @@ STATISTICS = {
     caltest.ECE: ece,
     caltest.statistics.EntropyDifference: entropy_difference,
     caltest.statistics.GCE: gce,
+    caltest.statistics.GiViTI: giviti,
     caltest.HosmerLemeshow: hosmer_lemeshow,
     caltest.statistics.IsotonicError: isotonic_error,
     caltest.statistics.KDEError: kde_error,

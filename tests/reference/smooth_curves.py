@@ -4,6 +4,7 @@ from math import exp, log
 
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
+from scipy.stats import chi2
 
 
 def curve_distances(statistic, prob, outcome, weight, expected):
@@ -153,7 +154,8 @@ def spline_curve(x, y, w):
     y, w, eta = np.array(y), np.array(w), np.array(logit)
     for _ in range(400):
         p = np.array([1 / (1 + exp(-one)) if one > -700 else 0.0 for one in eta])
-        information = (table * (w * p * (1 - p))[:, None]).T @ table + 1e-13 * np.eye(table.shape[1])
+        information = (table * (w * p * (1 - p))[:, None]).T @ table
+        information += max(1e-13 * np.trace(information), 1e-300) * np.eye(table.shape[1])
         step = table @ np.linalg.solve(information, table.T @ (w * (y - p)))
         eta = eta + step / max(1.0, float((np.abs(step) / (2 + np.abs(eta) / 2)).max()))
     return [1 / (1 + exp(-one)) if one > -700 else 0.0 for one in eta]
@@ -169,3 +171,45 @@ def truncated(one, knots):
         cube[j] - cube[-2] * (knots[-1] - knots[j]) / gap + cube[-1] * (knots[-2] - knots[j]) / gap
         for j in range(len(knots) - 2)
     ]
+
+
+def giviti(statistic, prob, outcome, weight=None, expected=None):
+    """Twice the logarithm of the likelihood ratio of a polynomial, whose degree rises while it is significant."""
+    null = prob if expected is None else expected
+    if any(null[i][y] <= 0 for i, y in enumerate(outcome) if not 0 < prob[i][1] < 1):
+        return float("inf")
+    inner = [i for i in range(len(prob)) if 0 < prob[i][1] < 1]
+    if not inner:
+        return 0.0
+    y = np.array([float(outcome[i]) for i in inner])
+    w = np.array([1.0 if weight is None else float(weight[i]) for i in inner])
+    logit = [log(prob[i][1]) - log(1 - prob[i][1]) for i in inner]
+    of_event = [null[i][1] if outcome[i] else 1 - null[i][1] for i in inner]  # rows need not sum to 1 to the last digit
+    before = sum(own * log(one) for own, one in zip(w, of_event, strict=True))
+    degree, found = statistic.first_degree, None
+    while True:
+        rows = np.array([[one**power for power in range(degree + 1)] for one in logit])
+        left, size, _ = np.linalg.svd(rows / np.abs(rows).max(axis=0).clip(1e-300), full_matrices=False)
+        higher = largest_likelihood(left[:, size > 1e-11 * size[0]], y, w, np.array(logit))
+        if found is not None and 2 * (higher - found) < chi2(1).ppf(statistic.threshold):
+            break
+        found = higher
+        if degree == statistic.last_degree:
+            break
+        degree += 1
+    return max(2 * (found - before), 0.0)
+
+
+def largest_likelihood(table, y, w, eta):
+    """The log-likelihood of a logistic regression after many careful steps of Newton; 0 where the logit separates."""
+    events, others = eta[y > 0], eta[y == 0]
+    slopes = len(set(eta.tolist())) > 1 and table.shape[1] > 1
+    if not len(events) or not len(others) or (slopes and (events.min() > others.max() or events.max() < others.min())):
+        return 0.0
+    for _ in range(150):
+        p = 1 / (1 + np.exp(-np.clip(eta, -700, 700)))
+        information = (table * (w * p * (1 - p))[:, None]).T @ table
+        information += max(1e-13 * np.trace(information), 1e-300) * np.eye(table.shape[1])
+        step = table @ np.linalg.solve(information, table.T @ (w * (y - p)))
+        eta = eta + step / max(1.0, float((np.abs(step) / (2 + np.abs(eta) / 2)).max()))
+    return float((w * -np.logaddexp(0, np.where(y > 0, -eta, eta))).sum())

@@ -1,0 +1,183 @@
+"""The statistic of the GiViTI test: the likelihood ratio of a polynomial of the logit, its degree selected forward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._sample import Sample
+from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._validation import validate_count, validate_level
+from caltest.resampling.distributions._base import Distribution, chi_squared
+from caltest.resampling.distributions._forward_selection import ForwardSelection
+from caltest.results._naming import parameter
+from caltest.statistics._base import Statistic
+from caltest.statistics._logistic_curves import LogisticCurves, polynomial
+
+_TINY = 1e-300
+_BATCH = 2**18  # numbers fitted at a time: they should stay in cache
+
+
+@dataclass(frozen=True, repr=False)
+class GiViTI(Statistic):
+    r"""Statistic of the GiViTI calibration test (Nattino, Finazzi & Bertolini 2014), for two outcomes.
+
+    .. math:: T = 2 (\ell_m - \ell_0), \qquad
+              \operatorname{logit} P(Y = 1 \mid p) = \beta_0 + \beta_1 \operatorname{logit} p + \dots
+              + \beta_m (\operatorname{logit} p)^m
+
+    with the largest log-likelihood :math:`\ell_m` of polynomials of degree m and that of the predictions,
+    :math:`\ell_0`. The degree begins at ``first_degree`` and rises as long as one more power improves
+    :math:`2 \ell` by more than the quantile ``threshold`` of chi-squared with one degree of freedom, up to
+    ``last_degree``. It detects intercept, slope, and bends of the calibration curve on the logit; `CoxScore` is the
+    test of the first two. Predictions of exactly 0 and 1 have no logit: they add nothing, or infinity if they are
+    wrong.
+
+    The null distribution accounts for the selection. ``method="asymptotic"`` is the limit of the authors: a chi-squared
+    number with ``first_degree + 1`` degrees of freedom, to which those of further powers are added only if they are
+    significant. It needs many events; simulated labels, the default, do not. Weights multiply the terms of the
+    likelihood; the limit is then not known.
+
+    Parameters
+    ----------
+    first_degree, last_degree : int
+        Degrees of the first and of the largest polynomial, ``1 <= first_degree <= last_degree <= 6``. R's givitiR has
+        1 and 4 for external validation.
+    threshold : float
+        Share of chi-squared(1) below which an improvement is not significant, 0.95 there.
+
+    Raises
+    ------
+    TypeError
+        If a degree is not an integer or ``threshold`` not a number.
+    ValueError
+        If degrees are outside their range or ``threshold`` is not strictly between 0 and 1.
+
+    See Also
+    --------
+    caltest.hypothesis_tests.giviti_test : The test, with the polynomial that was selected.
+    CoxScore : Intercept and slope.
+    caltest.statistics.ICI : Mean distance to a smooth curve.
+
+    References
+    ----------
+    G. Nattino, S. Finazzi and G. Bertolini (2014), A new calibration test and a reappraisal of the calibration belt for
+    the assessment of prediction models based on dichotomous outcomes, Statistics in Medicine 33, 2390-2407.
+
+    Examples
+    --------
+    Events happen in 1/4 of the observations at 0.1 and in 3/4 of those at 0.9:
+
+    >>> import caltest
+    >>> y_true, y_prob = [1, 0, 0, 0] * 10 + [1, 1, 1, 0] * 10, [0.1] * 40 + [0.9] * 40
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.GiViTI()), 3)
+    14.773
+    """
+
+    words = "likelihood ratio of the calibration polynomial"
+
+    first_degree: int = parameter(1, partial(validate_count, minimum=1))
+    last_degree: int = parameter(4, partial(validate_count, minimum=1))
+    threshold: float = parameter(0.95, validate_level)
+
+    n_outcomes = 2
+    degree = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.first_degree <= self.last_degree <= 6:
+            refuse(
+                f"`last_degree` must be at least `first_degree` and at most 6, got {self.first_degree} and "
+                f"{self.last_degree}."
+            )
+
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
+        """Return the likelihood ratio ``(...)`` of outcomes ``(..., n_samples)``."""
+        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+        size = max(_BATCH // sample.n_samples, 1)
+        parts = [self.selected(sample, flat[i : i + size])[0] for i in range(0, len(flat), size)]
+        return np.concatenate(parts).reshape(outcomes.shape[:-1])
+
+    def selected(self, sample: Sample, outcomes: NDArray[Any]) -> tuple[Floats, Integers]:
+        """Return likelihood ratios and degrees ``(n_replicates,)`` of outcomes ``(n_replicates, n_samples)``."""
+        from scipy.stats import chi2
+
+        limit = chi2(1).ppf(self.threshold)
+        inner = sample.of_predictions(between_0_and_1)
+        happened = outcomes[:, inner].astype(np.float64)
+        null = _twice_log_likelihood(sample.of_predictions(null_logits), happened, sample)
+        degree = np.full(len(happened), self.first_degree)
+        ratio = _largest(sample, happened, self.first_degree) - null
+        rising = np.arange(len(happened))
+        for more in range(self.first_degree + 1, self.last_degree + 1):
+            if not rising.size:
+                break
+            higher = _largest(sample, happened[rising], more) - null[rising]
+            better = higher - ratio[rising] >= limit
+            rising = rising[better]
+            ratio[rising], degree[rising] = higher[better], more
+        wrong = (outcomes[:, : inner.start] == 1).any(axis=1) | (outcomes[:, inner.stop :] == 0).any(axis=1)
+        return np.where(wrong, np.inf, np.maximum(ratio, 0.0)), degree
+
+    def asymptotic_distribution(self, sample: Sample) -> Distribution | None:
+        """Return the limit after forward selection; None with weights."""
+        if sample.weight is not None:
+            return None
+        n_values = len(np.unique(sample.event[sample.of_predictions(between_0_and_1)]))
+        if not n_values:
+            return chi_squared(0)
+        varied = min(n_values - 1, self.last_degree)  # more powers than values change nothing
+        first = min(self.first_degree, varied)
+        return ForwardSelection(first + 1, varied - first, self.threshold)
+
+    def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, Any]:
+        """Return the degree that was selected, and the coefficients of this polynomial, ``(degree + 1,)``."""
+        (degree,) = self.selected(sample, sample.outcome[None])[1]
+        inner = sample.of_predictions(between_0_and_1)
+        event = sample.event[inner]
+        if not len(event):
+            return {"selected_degree": int(degree), "coefficients": np.full(degree + 1, np.nan)}
+        fitted = sample.of_predictions(fit_polynomial, int(degree)).logits(sample.outcome[None, inner] * 1.0)[0]
+        powers = np.power(_logit(event)[:, None], np.arange(degree + 1))
+        scale = np.abs(powers).max(axis=0)
+        scale[scale == 0] = 1.0
+        return {
+            "selected_degree": int(degree),
+            "coefficients": np.linalg.lstsq(powers / scale, fitted, rcond=None)[0] / scale,
+        }
+
+
+def between_0_and_1(sample: Sample) -> slice:
+    """Return where the predictions of a sample are neither 0 nor 1; for `Sample.of_predictions`."""
+    return slice(int((sample.event <= 0).sum()), int((sample.event < 1).sum()))
+
+
+def fit_polynomial(sample: Sample, degree: int) -> LogisticCurves:
+    """Return the regressions on a polynomial of the logits of the predictions; for `Sample.of_predictions`."""
+    inner = sample.of_predictions(between_0_and_1)
+    return polynomial(_logit(sample.event[inner]), sample.weight_or_ones[inner], degree)
+
+
+def null_logits(sample: Sample) -> Floats:
+    """Return the logits ``(1, n)`` of the probabilities under the null hypothesis; for `Sample.of_predictions`."""
+    null = np.clip(sample.null_prob[sample.of_predictions(between_0_and_1), 1], _TINY, 1 - 2**-53)
+    return _logit(null)[None]
+
+
+def _largest(sample: Sample, happened: Floats, degree: int) -> Floats:
+    """Return twice the largest log-likelihood ``(n_replicates,)`` of polynomials of a degree."""
+    return _twice_log_likelihood(sample.of_predictions(fit_polynomial, degree).logits(happened), happened, sample)
+
+
+def _twice_log_likelihood(logit: Floats, happened: Floats, sample: Sample) -> Floats:
+    weight = sample.weight_or_ones[sample.of_predictions(between_0_and_1)]
+    return np.asarray(-2 * np.logaddexp(0.0, np.where(happened > 0, -logit, logit)) @ weight)
+
+
+def _logit(prob: Floats) -> Floats:
+    return np.asarray(np.log(prob) - np.log1p(-prob))
