@@ -2,23 +2,19 @@
 
 import math
 
-import numpy as np
-
 from caltest._compiled._jit import kernel
 
 _NEGLIGIBLE = 1e-22  # of the mass of a binomial number
 
 
 @kernel
-def convolve_binomials(prob, count, mass):
+def convolve_binomials(prob, count, one, mass):
     """Fill ``mass (n,)`` with the probabilities of 0, ..., n - 1 of a sum of binomial numbers, one after the other.
 
     ``prob (n_cells,)`` are at most 1/2, ``count (n_cells,)`` need not be whole numbers. All terms are positive where
-    they are, so that the smallest probabilities are as precise as the others.
+    they are, so that the smallest probabilities are as precise as the others. ``mass`` begins as that of 0, and ``one
+    (n,)`` holds those of one cell.
     """
-    one = np.empty(mass.size)
-    mass[:] = 0.0
-    mass[0] = 1.0
     top = 0
     for i in range(prob.size):
         m, q = count[i], prob[i]

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import uint32, uint64
 
-from caltest._compiled._jit import inner, kernel, kernel_unless_one, reduction
+from caltest._compiled._jit import inner, kernel, reduction, unless_one
 
 _LANES = 32
 _MANY = 2048  # counters
@@ -24,7 +24,8 @@ def _count_outcomes_of_one(outcomes, cell, n_outcomes, n_counters):
     return np.bincount(counter, minlength=n_counters)[None]
 
 
-@kernel_unless_one(_count_outcomes_of_one)
+@unless_one(_count_outcomes_of_one)
+@kernel
 def count_outcomes(outcomes, cell, n_outcomes, n_counters):
     """Return ``(n_replicates, n_counters) int64``: how many rows fell to an outcome of each counter.
 
@@ -76,7 +77,8 @@ def _count_events_of_one(outcomes, start):
     return np.diff(total[start])[None]
 
 
-@kernel_unless_one(_count_events_of_one)
+@unless_one(_count_events_of_one)
+@kernel
 def count_events(outcomes, start):
     """Return ``(n_replicates, n_cells) int64``: events (outcome 1) in the rows ``start[b] : start[b + 1]``.
 
@@ -105,7 +107,8 @@ def _sum_over_events_of_one(outcomes, value, start):
     return np.cumsum(lanes.reshape(n_cells, _LANES), axis=1)[None, :, -1]
 
 
-@kernel_unless_one(_sum_over_events_of_one)
+@unless_one(_sum_over_events_of_one)
+@kernel
 def sum_over_events(outcomes, value, start):
     """Return ``(n_replicates, n_cells)``: the sum of ``value`` over the events in the rows ``start[b] : start[b + 1]``.
 

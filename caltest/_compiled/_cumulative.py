@@ -2,10 +2,10 @@
 
 import numpy as np
 from llvmlite import ir
-from numba import int8, njit, types, uint64
+from numba import int8, types, uint64
 from numba.extending import intrinsic
 
-from caltest._compiled._jit import kernel, kernel_unless_one
+from caltest._compiled._jit import kernel, unless_one
 
 CHUNK = 64  # a count of so many rows, and its distance from the predicted sum, fit in one byte
 _TILE = 1024
@@ -28,41 +28,22 @@ def _ones(typing_context, x):
     return types.uint64(types.uint64), generate
 
 
-@njit(inline="always")
-def _read(outcome, after, following, count, start, stop, high, low):
-    """Return the extremes of the path over the rows ``start : stop``, ``count`` events before them."""
-    for i in range(start, stop):
-        count += outcome[i]
-        high = max(high, count - after[i])
-        low = min(low, count - following[i])
-    return high, low
-
-
 def _path_extremes_of_one(outcomes, after, following, steps, levels):
     count = np.cumsum(outcomes[0], dtype=np.int64)
     high, low = (count - after).max(initial=0.0), (count - following).min(initial=0.0)
     return np.array([[high, low, count[-1] - after[-1]]])
 
 
-@kernel_unless_one(_path_extremes_of_one)
-def path_extremes(outcomes, after, following, steps, levels):
-    """Return ``(n_replicates, 3)``: the highest, the lowest (its start at 0 included) and the last value of the path.
-
-    For two outcomes, rows sorted by score; ``following[i]`` is ``before[i + 1]``, and the predicted sum of all rows
-    for the last row. In chunk c, ``steps (2, n_chunks * CHUNK) int8`` and ``levels (2, n_chunks)`` bound the predicted
-    sums: ``after[i] >= levels[0, c] + steps[0, i]``, ``following[i] <= levels[1, c] + steps[1, i]``. Counts and steps
-    of one byte, a vector at a time, then bound the path, and only chunks whose bound lies beyond what was found are
-    read exactly.
-    """
+@kernel
+def _fill_extremes(outcomes, after, following, steps, levels, words, counts, events, bounds, extremes):
+    # ``counts (_TILE,) uint8`` are the bytes of ``words``. NumPy has the memory, as it takes long to compile for it.
     n_replicates, n_samples = outcomes.shape
     n_chunks = levels.shape[1]
     chunked = n_chunks * CHUNK
-    extremes = np.empty((n_replicates, 3))
-    words = np.empty(_TILE // 8, np.uint64)
-    counts = words.view(np.uint8)
-    events = np.empty(n_chunks, np.int64)  # before each chunk
-    highest = np.empty(n_chunks)
-    lowest = np.empty(n_chunks)  # what the path may fall below 0
+    rises = steps[0]
+    falls = steps[1]
+    highest = bounds[0]
+    lowest = bounds[1]  # what the path may fall below 0
     for r in range(n_replicates):
         outcome = outcomes[r]
         total = 0
@@ -86,14 +67,14 @@ def path_extremes(outcomes, after, following, steps, levels):
                 total += np.int64(happened)
             for c in range(size // CHUNK):
                 k = start // CHUNK + c
-                count = counts[c * CHUNK : (c + 1) * CHUNK]
-                rise = steps[0, start + c * CHUNK : start + (c + 1) * CHUNK]
-                fall = steps[1, start + c * CHUNK : start + (c + 1) * CHUNK]
+                counted = counts[c * CHUNK : (c + 1) * CHUNK]
+                rise = rises[k * CHUNK : (k + 1) * CHUNK]
+                fall = falls[k * CHUNK : (k + 1) * CHUNK]
                 above = int8(-128)
                 below = int8(-128)
                 for i in range(CHUNK):
-                    above = max(above, int8(count[i] - rise[i]))
-                    below = max(below, int8(fall[i] - count[i]))
+                    above = max(above, int8(counted[i] - rise[i]))
+                    below = max(below, int8(fall[i] - counted[i]))
                 highest[k] = events[k] - levels[0, k] + above
                 lowest[k] = levels[1, k] - events[k] + below
                 if highest[k] > rise_bound:
@@ -102,18 +83,45 @@ def path_extremes(outcomes, after, following, steps, levels):
                 if lowest[k] > fall_bound:
                     fall_bound = lowest[k]
                     bottom = k
-        high, low = _read(outcome, after, following, total, chunked, n_samples, 0.0, 0.0)
+        high = 0.0
+        low = 0.0
         for i in range(chunked, n_samples):
             total += outcome[i]
-        if n_chunks:
-            for k in (top, bottom):  # leaves few others to read
-                high, low = _read(outcome, after, following, events[k], k * CHUNK, (k + 1) * CHUNK, high, low)
-        for k in range(n_chunks):
-            if highest[k] > high or lowest[k] > -low:
-                high, low = _read(outcome, after, following, events[k], k * CHUNK, (k + 1) * CHUNK, high, low)
+            high = max(high, total - after[i])
+            low = min(low, total - following[i])
+        k = top  # it and the lowest leave few others to read
+        j = -2 if n_chunks else 0
+        while j < n_chunks:
+            count = events[k]
+            for i in range(k * CHUNK, (k + 1) * CHUNK):
+                count += outcome[i]
+                high = max(high, count - after[i])
+                low = min(low, count - following[i])
+            j += 1
+            k = bottom
+            if j >= 0:
+                while j < n_chunks and highest[j] <= high and lowest[j] <= -low:
+                    j += 1
+                k = j
         extremes[r, 0] = high
         extremes[r, 1] = low
         extremes[r, 2] = total - after[n_samples - 1]
+
+
+@unless_one(_path_extremes_of_one)
+def path_extremes(outcomes, after, following, steps, levels):
+    """Return ``(n_replicates, 3)``: the highest, the lowest (its start at 0 included) and the last value of the path.
+
+    For two outcomes, rows sorted by score; ``following[i]`` is ``before[i + 1]``, and the predicted sum of all rows
+    for the last row. In chunk c, ``steps (2, n_chunks * CHUNK) int8`` and ``levels (2, n_chunks)`` bound the predicted
+    sums: ``after[i] >= levels[0, c] + steps[0, i]``, ``following[i] <= levels[1, c] + steps[1, i]``. Counts and steps
+    of one byte, a vector at a time, then bound the path, and only chunks whose bound lies beyond what was found are
+    read exactly.
+    """
+    n_chunks = levels.shape[1]
+    words, extremes = np.empty(_TILE // 8, np.uint64), np.empty((len(outcomes), 3))
+    events, bounds = np.empty(n_chunks, np.int64), np.empty((2, n_chunks))
+    _fill_extremes(outcomes, after, following, steps, levels, words, words.view(np.uint8), events, bounds, extremes)
     return extremes
 
 
@@ -122,7 +130,8 @@ def _weighted_extremes_of_one(events, weight, expected, last):
     return np.array([[path.max(initial=0.0), path.min(initial=0.0), path[-1]]])
 
 
-@kernel_unless_one(_weighted_extremes_of_one)
+@unless_one(_weighted_extremes_of_one)
+@kernel
 def weighted_extremes(events, weight, expected, last):
     """Return the extremes of `path_extremes` for weighted observations, whose sums are not counts.
 

@@ -45,12 +45,12 @@ class _UnlessOne:
         return getattr(self.many, name)
 
 
-def kernel_unless_one(one: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function of labels ``(n_replicates, n_samples)`` unless there is one replicate, as of observed labels.
+def unless_one(one: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Call a kernel of labels ``(n_replicates, n_samples)`` unless there is one replicate, as of observed labels.
 
     That is left to ``one``, which takes the same arguments and returns the same bits without compiling anything.
     """
-    return lambda function: _UnlessOne(kernel(function), one)
+    return lambda many: _UnlessOne(many, one)
 
 
 def _compile(function: Callable[..., Any], **options: Any) -> Any:

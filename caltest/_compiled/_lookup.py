@@ -3,7 +3,7 @@
 import numpy as np
 from numba import int64, uint64
 
-from caltest._compiled._jit import kernel, kernel_unless_one
+from caltest._compiled._jit import kernel, unless_one
 
 _TILE = 256  # rows: their part of the table stays in the first-level cache while every replicate passes over it
 _ENTRIES = 2**16  # of rows of many outcomes, for the second-level cache
@@ -20,7 +20,8 @@ def _sum_selected_of_one(outcomes, table):
     return np.cumsum((s0 + s1) + (s2 + s3))[-1:]
 
 
-@kernel_unless_one(_sum_selected_of_one)
+@unless_one(_sum_selected_of_one)
+@kernel
 def sum_selected(outcomes, table):
     """Return ``(n_replicates,)``: the sum over rows of ``table[i, outcome[i]]``.
 
@@ -93,7 +94,8 @@ def _map_outcomes_of_one(outcomes, table, row, out):
     out[0] = table[row if len(table) > 1 else 0, outcomes[0, row]]
 
 
-@kernel_unless_one(_map_outcomes_of_one)
+@unless_one(_map_outcomes_of_one)
+@kernel
 def map_outcomes(outcomes, table, row, out):
     """Fill ``out[r, i]`` with ``table[row[i], outcomes[r, row[i]]]``: drawn classes behind a lens, in its row order.
 
@@ -111,7 +113,8 @@ def _map_events_of_one(outcomes, bits, row, out):
     out[0] = bits[row, drawn >> 3] >> (7 - (drawn & 7)) & 1
 
 
-@kernel_unless_one(_map_events_of_one)
+@unless_one(_map_events_of_one)
+@kernel
 def map_events(outcomes, bits, row, out):
     """Fill ``out`` as `map_outcomes` from a table of two outcomes, packed by ``numpy.packbits(table, axis=1)``."""
     for r in range(outcomes.shape[0]):

@@ -9,7 +9,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from caltest._compiled._jit import inner, kernel, kernel_unless_one
+from caltest._compiled._jit import inner, kernel, unless_one
 
 MINUS = 2**16  # one event fewer; an event more adds 1
 _TILE = 4  # words of 64 rows whose places stay in the first-level cache
@@ -86,7 +86,8 @@ def _count_block_events_of_one(outcomes, rows, slots, counts):
     counts[0] = happened + MINUS * np.bincount(rows.place[missed, rows.usual[missed]], minlength=counts.shape[1])
 
 
-@kernel_unless_one(_count_block_events_of_one)
+@unless_one(_count_block_events_of_one)
+@kernel
 def count_block_events(outcomes, rows, slots, counts):
     """Count the events of ``outcomes (n_replicates, n_samples)`` that the base paths lack, and those only these have.
 

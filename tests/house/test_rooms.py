@@ -184,7 +184,7 @@ def test_compiled_are_compiled_when_called_and_release_the_lock():
         if "jit" in ast.unparse(decorator) or ast.unparse(decorator).startswith(("kernel", "reduction", "inner"))
     ]
     names = {ast.unparse(decorator).split("(_")[0] for decorator in decorators}  # an argument is a function of the file
-    assert names == {"kernel", "kernel_unless_one", "reduction", "inner", "njit(inline='always')"}
+    assert names == {"kernel", "reduction", "inner", "njit(inline='always')"}
     assert len(decorators) > 5
     compiled = (PACKAGE / "_compiled" / "_jit.py").read_text()
     assert compiled.count("njit(nogil=True") == 1

@@ -215,8 +215,8 @@ def _sum(prob: Floats, count: Floats) -> Floats:
         prob, count = total / size, size
     mean, variance = float(count @ prob), float(count @ (prob * (1 - prob)))
     most = min(math.ceil(float(count.sum())), math.ceil(mean + _REACH * math.sqrt(variance)) + _FURTHER)
-    mass = np.empty(most + 1)
-    convolve_binomials(prob, count, mass)
+    mass = np.eye(1, most + 1)[0]
+    convolve_binomials(prob, count, np.empty_like(mass), mass)
     return mass
 
 
