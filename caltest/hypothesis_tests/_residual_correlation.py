@@ -118,6 +118,9 @@ class ResidualCorrelation(Decision, Result):
         """The decision in words, with the variance ratio and the correlations at the smallest lags."""
         p, size = equate_pvalue(self.pvalue), counted(self.n_samples)
         if self.decision == "undecidable":
+            if self.n_times == 1:  # what all labels of one time share is removed as a shift
+                whether = "It cannot be told whether residuals that are close in time are correlated"
+                return f"{whether}: all predictions were made at the same time ({p})."
             if rejects(self.smallest_possible_pvalue, self.alpha):
                 few = f"only {self.n_expected:.2g} labels other than the most probable one were to be expected"
                 return f"It cannot be told whether residuals that are close in time are correlated: {few} ({p})."
@@ -140,7 +143,9 @@ class ResidualCorrelation(Decision, Result):
         advice = (
             "A test of calibration may take these labels as independent, unless they depend on each other otherwise."
         )
-        if self.rejected and self.variance_ratio[self.largest] > 1:
+        if self.decision == "undecidable":
+            advice = "Whether a test of calibration may take these labels as independent is not known from these data."
+        elif self.rejected and self.variance_ratio[self.largest] > 1:
             advice = (
                 "Do not take these labels as independent: pass `time` and `lead`, how long after its prediction a "
                 "label is known, to the test of calibration, or `groups` if observations of a group depend on each "
@@ -304,7 +309,7 @@ def residual_correlation(
     return ResidualCorrelation(
         statistic=float(statistics[0]),
         pvalue=float(tail_pvalues(statistics)[0]),
-        smallest_possible_pvalue=1 / (n_resamples + 1),
+        smallest_possible_pvalue=1.0 if len(pairs.first) == 1 else 1 / (n_resamples + 1),
         alpha=options["alpha"],
         lag=pairs.lag,
         n_pairs=pairs.number,

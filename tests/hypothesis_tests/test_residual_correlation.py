@@ -158,6 +158,10 @@ def test_little_is_undecidable():
     assert (certain.pvalue, certain.decision) == (1.0, "undecidable")
     constant = residual_correlation(np.arange(50) % 2, np.full(50, 0.5), time=np.zeros(50), rng=0)
     assert constant.lag.tolist() == [0]
+    assert constant.decision == constant.verdict.decision == "undecidable"
+    assert "all predictions were made at the same time" in constant.conclusion
+    assert "may take these labels as independent is not known" in words(constant.verdict)
+    assert "may take these labels as independent is not known" in words(few.verdict)
     assert constant.variance_ratio[0] == pytest.approx(0.0, abs=1e-9)  # the shift removes the sum
 
 

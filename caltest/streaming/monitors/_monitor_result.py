@@ -94,10 +94,11 @@ class MonitorResult(Result):
             f"alarm is at most {percent(self.alpha)}.",
         ]
         if self.n_pending:
-            remarks.append(
-                f"{counted(self.n_pending, 'further observation')} {'is' if self.n_pending == 1 else 'are'} pending: "
-                "their outcomes do not count yet, and what is bet on them counts as lost."
+            are, do, them = (
+                ("is", "its outcome does", "it") if self.n_pending == 1 else ("are", "their outcomes do", "them")
             )
+            pending = f"{counted(self.n_pending, 'further observation')} {are} pending: {do} not count yet"
+            remarks.append(f"{pending}, and what is bet on {them} counts as lost.")
         if self.n_impossible:
             times = "Once" if self.n_impossible == 1 else f"{self.n_impossible:,} times"
             remarks.insert(0, f"{times} an event happened that had been predicted with probability 0.")

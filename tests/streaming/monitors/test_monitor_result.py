@@ -53,6 +53,8 @@ def test_pending_outcomes_are_reported():
     assert "given all earlier predictions and the outcomes of those made at least 7 days before" in words
     assert "6 further observations are pending: their outcomes do not count yet" in words
     assert (result.lead, result.n_pending, result.to_dict()["n_pending"]) == ("7 days", 6, 6)
+    one = " ".join(str(CalibrationMonitor(lead="7D").update([1], [0.5], time=days[:1]).result()).split())
+    assert "1 further observation is pending: its outcome does not count yet, and what is bet on it counts" in one
     for lead, options, text in (
         (2, {"batch": np.arange(60)}, "2 batches"),
         (None, {"batch": np.arange(60)}, "1 batch"),
