@@ -29,8 +29,7 @@ def test_levels_are_measured_on_enough_data_sets_and_those_that_are_too_large_ar
         assert f"{row.stream} n = {row.n_samples:,} lead {row.lead} (" in text
     found = {forecasts.Cell(*row) for row in level[[*forecasts.Cell._fields]].to_numpy()}
     wanted = {cell for cell in forecasts.STUDIES["level"].cells() if cell.is_possible}
-    assert found <= wanted
-    assert {cell for cell in wanted - found if cell.n_samples <= 1000 or cell.lead == 1} == set()
+    assert found == wanted
 
 
 @pytest.mark.parametrize("study", forecasts.STUDIES)
