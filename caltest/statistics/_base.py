@@ -37,6 +37,9 @@ class Combination(Statistic):
         raise _no_estimate(self)
 
 
+_SMALL = 2**12  # observations of which many replicates stay in cache
+
+
 def quantities(statistics: Iterable[Statistic]) -> tuple[str, ...]:
     """Return what axes call statistics: their words, with the code behind them where words are the same."""
     given = list(statistics)
@@ -50,6 +53,24 @@ def quantities(statistics: Iterable[Statistic]) -> tuple[str, ...]:
 def in_batches(evaluate: Callable[[NDArray[Any]], Floats], replicates: NDArray[Any], size: int) -> Floats:
     """Return what a function returns of replicates, ``(n_replicates,)``, from some of them at a time."""
     return np.concatenate([evaluate(replicates[i : i + size]) for i in range(0, len(replicates), size)])
+
+
+def in_equal_batches(evaluate: Callable[[Floats], Floats], replicates: NDArray[Any]) -> Floats:
+    """Return what a function returns of replicates, ``(n_replicates,)``, from as many of them at a time, as floats.
+
+    The last digit of a product of matrices depends on their shapes. So the last batch is filled up with zeros, and a
+    value does not depend on the replicates beside it.
+    """
+    n_replicates, n_samples = replicates.shape
+    size = 64 if n_samples <= _SMALL else 8
+    batch = np.zeros((size, n_samples))
+    found = np.empty(n_replicates)
+    for start in range(0, n_replicates, size):
+        some = replicates[start : start + size]
+        batch[: len(some)] = some
+        batch[len(some) :] = 0.0
+        found[start : start + size] = evaluate(batch)[: len(some)]
+    return found
 
 
 def sum_of_terms(sample: Sample, outcomes: NDArray[Any], terms: Floats) -> Floats:

@@ -15,7 +15,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import is_number, one_of, require
 from caltest.resampling.draws._signs import sums_of_groups
 from caltest.results._naming import parameter
-from caltest.statistics._base import Statistic, in_batches
+from caltest.statistics._base import Statistic, in_batches, in_equal_batches
 from caltest.statistics._local_regression import SMOOTHERS, LocalRegression
 from caltest.statistics._logistic_curves import LogisticCurves, spline
 
@@ -55,11 +55,11 @@ class CurveDistance(Statistic):
         """Return the distance ``(...)`` of outcomes ``(..., n_samples)``."""
         curve = sample.of_predictions(fit_curve, self.smoother, self.span)
 
-        def distances(part: NDArray[Any]) -> Floats:
-            return self._distance(sample, curve.fitted(part.astype(np.float64)))
+        def distances(part: Floats) -> Floats:
+            return self._distance(sample, curve.fitted(part))
 
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-        return in_batches(distances, flat, max(_BATCH // sample.n_samples, 1)).reshape(outcomes.shape[:-1])
+        return in_equal_batches(distances, flat).reshape(outcomes.shape[:-1])
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats | None:
         """Return the distance of signed residuals; None for splines, which are no function of the residuals."""

@@ -16,11 +16,10 @@ from caltest.predictions.inputs._validation import validate_count, validate_leve
 from caltest.resampling.distributions._base import Distribution, chi_squared
 from caltest.resampling.distributions._forward_selection import ForwardSelection
 from caltest.results._naming import parameter
-from caltest.statistics._base import Statistic
+from caltest.statistics._base import Statistic, in_equal_batches
 from caltest.statistics._logistic_curves import LogisticCurves, polynomial
 
 _TINY = 1e-300
-_BATCH = 2**18  # numbers fitted at a time: they should stay in cache
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,9 +98,7 @@ class GiViTI(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the likelihood ratio ``(...)`` of outcomes ``(..., n_samples)``."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-        size = max(_BATCH // sample.n_samples, 1)
-        parts = [self.selected(sample, flat[i : i + size])[0] for i in range(0, len(flat), size)]
-        return np.concatenate(parts).reshape(outcomes.shape[:-1])
+        return in_equal_batches(lambda part: self.selected(sample, part)[0], flat).reshape(outcomes.shape[:-1])
 
     def selected(self, sample: Sample, outcomes: NDArray[Any]) -> tuple[Floats, Integers]:
         """Return likelihood ratios and degrees ``(n_replicates,)`` of outcomes ``(n_replicates, n_samples)``."""
@@ -113,14 +110,13 @@ class GiViTI(Statistic):
         null = _twice_log_likelihood(sample.of_predictions(null_logits), happened, sample)
         degree = np.full(len(happened), self.first_degree)
         ratio = _largest(sample, happened, self.first_degree) - null
-        rising = np.arange(len(happened))
+        rising = np.ones(len(happened), dtype=np.bool_)
         for more in range(self.first_degree + 1, self.last_degree + 1):
-            if not rising.size:
+            if not rising.any():
                 break
-            higher = _largest(sample, happened[rising], more) - null[rising]
-            better = higher - ratio[rising] >= limit
-            rising = rising[better]
-            ratio[rising], degree[rising] = higher[better], more
+            higher = _largest(sample, happened, more) - null
+            rising &= higher - ratio >= limit
+            ratio, degree = np.where(rising, higher, ratio), np.where(rising, more, degree)
         wrong = (outcomes[:, : inner.start] == 1).any(axis=1) | (outcomes[:, inner.stop :] == 0).any(axis=1)
         return np.where(wrong, np.inf, np.maximum(ratio, 0.0)), degree
 

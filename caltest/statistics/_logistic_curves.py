@@ -56,22 +56,22 @@ class LogisticCurves:
             return np.zeros_like(outcomes)
         product = (self.design[:, :, None] * self.design[:, None, :]).reshape(len(self.design), -1)
         coefficient = np.tile(self.start, (len(outcomes), 1))
-        open_fits = np.arange(len(outcomes))
+        is_open = np.ones(len(outcomes), dtype=np.bool_)  # all are computed, so that the shape of products stays
         for _ in range(_MOST_STEPS):
-            if not open_fits.size:
+            if not is_open.any():
                 break
-            logit = coefficient[open_fits] @ self.design.T
+            logit = coefficient @ self.design.T
             prob = expit(logit)
             variance = prob * (1 - prob)
-            gradient = ((outcomes[open_fits] - prob) * self.weight) @ self.design
+            gradient = ((outcomes - prob) * self.weight) @ self.design
             information = ((self.weight * variance) @ product).reshape(-1, n_features, n_features)
             ridge = np.maximum(_RIDGE * np.trace(information, axis1=1, axis2=2), _TINY)
             information += ridge[:, None, None] * np.eye(n_features)
             step = np.linalg.solve(information, gradient[:, :, None])[:, :, 0]
             change = np.abs(step @ self.design.T)
             too_long = (change / (_LONGEST + np.abs(logit) / 2)).max(axis=1)
-            coefficient[open_fits] += step / np.maximum(too_long, 1.0)[:, None]
-            open_fits = open_fits[(change * variance).max(axis=1) > _SOLVED]
+            coefficient += np.where(is_open, 1 / np.maximum(too_long, 1.0), 0.0)[:, None] * step
+            is_open &= (change * variance).max(axis=1) > _SOLVED
         return np.asarray(coefficient @ self.design.T)
 
     def fitted(self, outcomes: Floats) -> Floats:
