@@ -74,14 +74,14 @@ def convolve(cells: Sequence[_Atoms], size: int) -> Floats:
     atoms must be negligible, because they do. Short distributions are convolved with each other first: a transform of
     the whole grid for each cell takes longer, and leaves more rounding in the tail.
     """
-    masses = [np.bincount(np.minimum(point, size), weight) for point, weight in cells]
+    masses = [np.bincount(np.minimum(point, size), weight).astype(np.float64, copy=False) for point, weight in cells]
     inside = math.prod(1 - float(mass[size:].sum()) for mass in masses)
     masses, before = [mass[:size] for mass in masses], math.inf
     while 1 < len(masses) < before:
         before = len(masses)
         masses = _fewer(masses, size)
-    spectrum = np.fft.rfft(masses[0], size)
-    for mass in masses[1:]:
+    spectrum = np.ones(size // 2 + 1, dtype=complex)
+    for mass in masses:
         spectrum *= np.fft.rfft(mass, size)
     pmf = np.clip(np.fft.irfft(spectrum, size), 0.0, None)
     pmf[-1] += 1 - inside
@@ -90,7 +90,8 @@ def convolve(cells: Sequence[_Atoms], size: int) -> Floats:
 
 def _fewer(masses: Sequence[Floats], size: int) -> list[Floats]:
     """Return the distributions of sums of `_TOGETHER` each, of similar length, as far as they fit into the grid."""
-    masses, found, start = sorted(masses, key=len), [], 0
+    found: list[Floats] = []
+    masses, start = sorted(masses, key=len), 0
     while start < len(masses):
         n_groups = max(_BLOCK // (_TOGETHER**2 * len(masses[start])), 1)  # several transforms in one call are faster
         some = masses[start : start + n_groups * _TOGETHER]
