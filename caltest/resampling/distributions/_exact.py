@@ -80,9 +80,10 @@ def convolve(cells: Sequence[_Atoms], size: int) -> Floats:
     while 1 < len(masses) < before:
         before = len(masses)
         masses = _fewer(masses, size)
-    spectrum = np.ones(size // 2 + 1, dtype=complex)
-    for mass in masses:
-        spectrum *= np.fft.rfft(mass, size)
+    spectrum, at_once = np.ones(size // 2 + 1), max(_BLOCK // size, 1)  # several transforms in one call are faster
+    for start in range(0, len(masses), at_once):
+        rows = _rows(masses[start : start + at_once], size)
+        spectrum = spectrum * np.multiply.reduce(np.fft.rfft(rows), axis=0)
     pmf = np.clip(np.fft.irfft(spectrum, size), 0.0, None)
     pmf[-1] += 1 - inside
     return pmf
@@ -93,22 +94,26 @@ def _fewer(masses: Sequence[Floats], size: int) -> list[Floats]:
     found: list[Floats] = []
     masses, start = sorted(masses, key=len), 0
     while start < len(masses):
-        n_groups = max(_BLOCK // (_TOGETHER**2 * len(masses[start])), 1)  # several transforms in one call are faster
+        n_groups = max(_BLOCK // (_TOGETHER**2 * len(masses[start])), 1)
         some = masses[start : start + n_groups * _TOGETHER]
         ends = np.add.reduceat([len(mass) - 1 for mass in some], range(0, len(some), _TOGETHER))
         part = 1 << max(int(ends.max()).bit_length() - 3, 0)
         length = part * (int(ends.max()) // part + 1)  # 4 to 8 times a power of two
-        if length > size:
+        if length > size // 4:
             return found + masses[start:]
-        rows = np.zeros((len(ends) * _TOGETHER, length))
-        rows[len(some) :, 0] = 1.0
-        for row, mass in zip(rows, some, strict=False):
-            row[: len(mass)] = mass
+        rows = _rows(some + [np.ones(1)] * (-len(some) % _TOGETHER), length)
         spectrum = np.fft.rfft(rows).reshape(len(ends), _TOGETHER, -1)
         sums = np.fft.irfft(np.multiply.reduce(spectrum, axis=1), length)
         found += [row[: end + 1] for row, end in zip(sums, ends, strict=True)]
         start += len(some)
     return found
+
+
+def _rows(masses: Sequence[Floats], length: int) -> Floats:
+    rows = np.zeros((len(masses), length))
+    for row, mass in zip(rows, masses, strict=True):
+        row[: len(mass)] = mass
+    return rows
 
 
 def end_of_grid(cells: Sequence[CellDistribution]) -> float:
