@@ -20,6 +20,7 @@ NEGLIGIBLE = 1e-19
 SMALLEST_GRID = 2**14
 """Number of points."""
 _BLOCK, _TOGETHER = 2**18, 8  # numbers; distributions whose sum is found at a time
+_SHORT = 2**14  # points of a grid of which several rows stay in cache
 _SLOPES = (9.0, 7.0, 5.0, 3.0, 1.5, 0.7, 0.3, 0.1)  # over the standard deviation
 _NOISE = 1e-13  # of a mass that a Fourier transform returned, over the largest one
 _PARTS = 8  # the end of a grid is a power of 2^(1/8)
@@ -80,7 +81,8 @@ def convolve(cells: Sequence[_Atoms], size: int) -> Floats:
     while 1 < len(masses) < before:
         before = len(masses)
         masses = _fewer(masses, size)
-    spectrum, at_once = np.ones(size // 2 + 1), max(_BLOCK // size, 1)  # several transforms in one call are faster
+    at_once = max(_BLOCK // size, 1) if size <= _SHORT else 1  # several transforms in one call are faster
+    spectrum = np.ones(size // 2 + 1)
     for start in range(0, len(masses), at_once):
         rows = _rows(masses[start : start + at_once], size)
         spectrum = spectrum * np.multiply.reduce(np.fft.rfft(rows), axis=0)
