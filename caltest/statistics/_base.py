@@ -55,14 +55,15 @@ def in_batches(evaluate: Callable[[NDArray[Any]], Floats], replicates: NDArray[A
     return np.concatenate([evaluate(replicates[i : i + size]) for i in range(0, len(replicates), size)])
 
 
-def in_equal_batches(evaluate: Callable[[Floats], Floats], replicates: NDArray[Any]) -> Floats:
+def in_equal_batches(evaluate: Callable[[Floats], Floats], replicates: NDArray[Any], *, few: bool = False) -> Floats:
     """Return what a function returns of replicates, ``(n_replicates,)``, from as many of them at a time, as floats.
 
-    The last digit of a product of matrices depends on their shapes. So the last batch is filled up with zeros, and a
-    value does not depend on the replicates beside it.
+    They are 8 if there are many observations or if there are ``few`` replicates, and 64 otherwise. The last digit of a
+    product of matrices depends on their shapes. So the last batch is filled up with zeros, and a value does not depend
+    on the replicates beside it.
     """
     n_replicates, n_samples = replicates.shape
-    size = 64 if n_samples <= _SMALL else 8
+    size = 8 if few or n_samples > _SMALL else 64
     batch = np.zeros((size, n_samples))
     found = np.empty(n_replicates)
     for start in range(0, n_replicates, size):

@@ -109,14 +109,16 @@ class GiViTI(Statistic):
         happened = outcomes[:, inner].astype(np.float64)
         null = _twice_log_likelihood(sample.of_predictions(null_logits), happened, sample)
         degree = np.full(len(happened), self.first_degree)
-        ratio = _largest(sample, happened, self.first_degree) - null
-        rising = np.ones(len(happened), dtype=np.bool_)
+        ratio = _largest(sample, happened, degree=self.first_degree) - null
+        rising = np.arange(len(happened))
         for more in range(self.first_degree + 1, self.last_degree + 1):
-            if not rising.any():
+            if not rising.size:
                 break
-            higher = _largest(sample, happened, more) - null
-            rising &= higher - ratio >= limit
-            ratio, degree = np.where(rising, higher, ratio), np.where(rising, more, degree)
+            few = more > self.first_degree + 1  # of calibrated data sets
+            higher = in_equal_batches(partial(_largest, sample, degree=more), happened[rising], few=few) - null[rising]
+            better = higher - ratio[rising] >= limit
+            rising = rising[better]
+            ratio[rising], degree[rising] = higher[better], more
         wrong = (outcomes[:, : inner.start] == 1).any(axis=1) | (outcomes[:, inner.stop :] == 0).any(axis=1)
         return np.where(wrong, np.inf, np.maximum(ratio, 0.0)), degree
 
@@ -165,7 +167,7 @@ def null_logits(sample: Sample) -> Floats:
     return _logit(null)[None]
 
 
-def _largest(sample: Sample, happened: Floats, degree: int) -> Floats:
+def _largest(sample: Sample, happened: Floats, *, degree: int) -> Floats:
     """Return twice the largest log-likelihood ``(n_replicates,)`` of polynomials of a degree."""
     return _twice_log_likelihood(sample.of_predictions(fit_polynomial, degree).logits(happened), happened, sample)
 

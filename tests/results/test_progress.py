@@ -47,6 +47,7 @@ CALLS = {
     "paired_test": lambda **more: ct.paired_test(
         problem()[0], *list(three_models().values())[:2], variance="bootstrap", **FAST, **more
     ),
+    "giviti_test": lambda **more: ct.hypothesis_tests.giviti_test(*two_classes(), **FAST, **more),
     "residual_correlation": lambda **more: ct.hypothesis_tests.residual_correlation(*problem(), **FAST, **more),
     "skce_test": lambda **more: ct.skce_test(*problem(), **FAST, **more),
     "spiegelhalter_test": lambda **more: ct.spiegelhalter_test(*problem(), method="monte-carlo", **FAST, **more),
