@@ -7,6 +7,7 @@ from .distributions._brownian import ks_pvalue as ks_pvalue
 from .distributions._brownian import kuiper_log_pvalue as kuiper_log_pvalue
 from .distributions._brownian import kuiper_pvalue as kuiper_pvalue
 from .distributions._poisson_binomial import PoissonBinomial as PoissonBinomial
+from .draws._label_shift import LabelShift as LabelShift
 from .draws._schemes import Consistency as Consistency
 from .draws._summaries import CellCounts as CellCounts
 from .draws._summaries import EntryCounts as EntryCounts
