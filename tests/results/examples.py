@@ -138,6 +138,12 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     hypothesis_tests.ResidualCorrelation: lambda: hypothesis_tests.residual_correlation(
         *problem(), n_resamples=99, rng=0
     ),
+    hypothesis_tests.RevisionTest: lambda: hypothesis_tests.revision_test(
+        np.arange(40) // 2 % 3 == 0,
+        np.tile([0.3, 0.4], 20),
+        time=np.arange(40) // 2 + np.tile([0, 1], 20),
+        lead=np.tile([2, 1], 20),
+    ),
     comparison.DifferenceResult: lambda: ct.paired_test(problem()[0], *list(three_models().values())[:2]),
     comparison.TrainingTrack: lambda: ct.training_track(None, epochs(), n_resamples=99, rng=0),
     simulation.MiscalibrationEstimate: lambda: MODEL.estimate_miscalibration(n_samples=2000, rng=0),

@@ -47,6 +47,8 @@ SCHEMES = [
     ct.Consistency(),
     ct.Consistency(resample_predictions=True),
     ct.Consistency(calibration_function=cubic),
+    ct.resampling.LabelShift(0.1, 0.5),
+    ct.resampling.LabelShift([0.2, 0.3, 0.5], [0.1, 0.8, 0.1]),
 ]
 
 

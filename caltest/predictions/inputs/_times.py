@@ -163,6 +163,25 @@ def _timing(moments: Moments, lead: Any) -> Timing:
     return _on_grid(times, place, int(lead), f"{lead}", f"{times[-1] - times[0]:g}")
 
 
+def read_known_times(time: Any, lead: Any, n_samples: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return when predictions were made, and when their labels are known, as numbers of one unit, ``(n_samples,)``."""
+    moments = read_moments(time.values if isinstance(time, OfferedTime) else time, n_samples)
+    several = not isinstance(lead, str) and getattr(lead, "ndim", None) != 0 and hasattr(lead, "__len__")
+    longest = longest_lead(lead if several else [lead], n_samples if several else 1)
+    given = list(lead) if several else [lead] * n_samples
+    if not _is_integer(longest):
+        refuse_if(
+            not moments.is_date, f"`lead` must hold whole numbers, because `time` holds numbers; got {longest!r}."
+        )
+        return moments.value, moments.value + np.array([read_duration(one) for one in given])
+    leads = np.array([int(one) for one in given])
+    if not moments.is_date:
+        return moments.value, moments.value + leads
+    times, place = np.unique(moments.value, return_inverse=True)
+    times, step, _ = _steps_of_dates(moments, times, int(longest))
+    return times[place], times[place] + leads * step
+
+
 def is_time_index(index: Any) -> bool:
     """Return whether an index of pandas holds dates or periods."""
     return type(index).__name__ in {"DatetimeIndex", "PeriodIndex"}

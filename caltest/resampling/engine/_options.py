@@ -11,6 +11,7 @@ from caltest.predictions.inputs._options import (
     InputOption,
     LensOption,
     Option,
+    ReadOptions,
     RegionOption,
     TimeOptions,
     WorkOptions,
@@ -64,6 +65,10 @@ class ExceedanceOption(TypedDict, total=False):
 
 class CrossValidationOptions(LensOption, RegionOption, AlphaOption, WorkOptions, total=False):
     """What tests take that make their predictions themselves."""
+
+
+class RevisionOptions(ReadOptions, AlphaOption, total=False):
+    """What the test of revisions takes, which needs the forecasts of an event and draws nothing."""
 
 
 class PlanOptions(InputOption, AlphaOption, WorkOptions, total=False):
