@@ -73,7 +73,7 @@ def rates(design: Design) -> tuple[dict[str, float], float]:
         for kind, change in WRONG.items():
             prob = expit(change(logit(np.clip(data["p"], 1e-9, 1 - 1e-9))))
             found = caltest.hypothesis_tests.revision_test(
-                data["y"], prob, time=data["time"], lead=data["lead"], groups=data["of"]
+                data["y"], prob, time=data["time"], lead=data["lead"], forecast_of=data["of"]
             )
             rejected[kind] += found.pvalue <= LEVEL
             effective += [found.effective_times] if kind == "calibrated" else []

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._parts import effective_number
+from caltest.predictions.inputs._parts import effective_number, validate_ids
 from caltest.predictions.inputs._refusals import refuse, refuse_if
 from caltest.predictions.inputs._times import read_known_times
-from caltest.predictions.inputs._validation import validate_given_problem, validate_groups
+from caltest.predictions.inputs._validation import validate_given_problem
 from caltest.resampling.engine._options import RevisionOptions
 from caltest.results import Note, Result, Verdict
 from caltest.results._decision import Decision, equate_pvalue
@@ -149,7 +149,7 @@ def revision_test(
     *,
     time: Any,
     lead: Any,
-    groups: Any = None,
+    forecast_of: Any = None,
     **options: Unpack[RevisionOptions],
 ) -> RevisionTest:
     r"""Test forecasts of an event that were revised until its outcome was known, such as those of all leads.
@@ -178,7 +178,7 @@ def revision_test(
         When each forecast was made: numbers, dates, datetimes or texts of dates, in any order.
     lead : array-like of shape (n_samples,), int or duration
         How long after each forecast its outcome is known.
-    groups : array-like of shape (n_samples,), optional
+    forecast_of : array-like of shape (n_samples,), optional
         What each forecast is of, such as a day and a place. By default it is the time at which the outcome is known.
 
     Returns
@@ -192,7 +192,7 @@ def revision_test(
         If ``time`` holds neither numbers nor dates, or ``lead`` neither whole numbers nor durations.
     ValueError
         If there are more than two classes; if ``y_prob`` has values outside [0, 1] or an unknown label occurs in
-        ``y_true``; if ``time``, ``lead`` or ``groups`` have another length or missing values; if forecasts of an
+        ``y_true``; if ``time``, ``lead`` or ``forecast_of`` have another length or missing values; if forecasts of an
         outcome have different labels, or were made at the same time; if no outcome is known one time after a forecast
         of it, or no forecast is ever revised.
 
@@ -239,7 +239,7 @@ def revision_test(
     prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
     refuse_if(prob.shape[1] != 2, f"`y_prob` must be the probability of an event, got {prob.shape[1]} classes.")
     made, known = read_known_times(time, lead, len(prob))
-    target = validate_groups(groups, len(prob))
+    target = None if forecast_of is None else validate_ids(forecast_of, len(prob), "forecast_of", "outcome")[1]
     target = np.unique(known, return_inverse=True)[1] if target is None else target
     steps = _steps(prob[:, 1].astype(np.float64), outcome, made, known, target)
     found = _hotelling(steps)
@@ -294,12 +294,12 @@ def _steps(prob: Floats, outcome: NDArray[Any], made: NDArray[Any], known: NDArr
     for i in np.flatnonzero(same & (outcome[1:] != outcome[:-1]))[:1]:
         refuse(
             f"forecasts of the same outcome must have the same label, but those of rows {order[i]} and {order[i + 1]} "
-            "have not; pass in `groups` what each forecast is of, such as a day and a place."
+            "have not; pass in `forecast_of` what each forecast is of, such as a day and a place."
         )
     for i in np.flatnonzero(same & (made[1:] == made[:-1]))[:1]:
         refuse(
             f"forecasts of the same outcome must be made at different times, but those of rows {order[i]} and "
-            f"{order[i + 1]} are not; pass in `groups` what each forecast is of, such as a day and a place."
+            f"{order[i + 1]} are not; pass in `forecast_of` what each forecast is of, such as a day and a place."
         )
     place = np.unique(np.concatenate([made, known]), return_inverse=True)[1]
     start, end = place[: len(made)], place[len(made) :]

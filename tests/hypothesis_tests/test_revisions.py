@@ -51,7 +51,7 @@ def by_loops(y, p, time, lead, of):
 @pytest.mark.parametrize("n_places", [1, 3])
 def test_equals_the_loops(n_places):
     y, p, time, lead, of = forecasts(40, 4, np.random.default_rng(0), n_places=n_places)
-    found = revision_test(y, p, time=time, lead=lead, groups=of)
+    found = revision_test(y, p, time=time, lead=lead, forecast_of=of)
     statistic, pvalue, effective = by_loops(y, p, time, lead, of)
     assert (found.statistic, found.pvalue, found.effective_times) == pytest.approx((statistic, pvalue, effective))
     assert found.n_targets == 43 * n_places
@@ -72,7 +72,7 @@ def test_what_does_not_matter():
         revision_test(~y, 1 - p, time=time, lead=lead),
         revision_test(y, np.column_stack([1 - p, p]), time=time, lead=lead),
         revision_test(y, p, time=10 * time - 7, lead=10 * lead),
-        revision_test(y, p, time=time, lead=lead, groups=[f"day {one}" for one in of]),
+        revision_test(y, p, time=time, lead=lead, forecast_of=[f"day {one}" for one in of]),
         revision_test(y, p, time=day, lead=lead),
         revision_test(y, p, time=day, lead=pd.to_timedelta(lead, unit="D")),
         revision_test(pd.Series(y), pd.Series(p), time=pd.Series(day), lead=pd.Series(lead)),
@@ -118,7 +118,11 @@ def test_few_or_equal_revisions_decide_nothing():
     ("arguments", "kind", "message"),
     [
         ({"y_true": [0, 1, 1, 1]}, ValueError, "must have the same label, but those of rows 0 and 1 have not"),
-        ({"time": [0, 0, 1, 2], "groups": [1, 1, 2, 2]}, ValueError, "must be made at different times, but those of"),
+        (
+            {"time": [0, 0, 1, 2], "forecast_of": [1, 1, 2, 2]},
+            ValueError,
+            "must be made at different times, but those of",
+        ),
         ({"lead": [3, 2, 4, 3]}, ValueError, "`lead`: no outcome is known one time after a forecast of it"),
         ({"lead": [1, 1, 1, 1], "time": [0, 1, 2, 3]}, ValueError, "no outcome has two forecasts"),
         ({"lead": [2, 1, 2]}, ValueError, "`lead` must be one lead, or that of each of the 4 observations, got 3."),
