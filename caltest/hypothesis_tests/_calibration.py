@@ -66,7 +66,7 @@ def calibration_test(
     If fewer than five have one, a test that does not reject is "undecidable". Groups need a statistic that is a
     function of the residuals: `ECE` and `MCE`, `KS`, `Kuiper`, `ClasswiseKS`, `ConfidenceECE`, `SquaredL2`, `TCal`,
     `TemperatureScore` and its sides, `MatrixScore`, `Spiegelhalter`, `CoxScore`, `SKCE`, `MMCE`, `GCE` and its members,
-    and `Omnibus` of these.
+    `ICI`, `E50`, `E90` and `Emax` with local regressions, and `Omnibus` of these.
 
     With ``time`` and ``lead``, for forecasts whose labels are known later, labels are simulated that depend on each
     other in time as much as the observed ones do, and every statistic is compared after division by the root of its
