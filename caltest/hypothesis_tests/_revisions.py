@@ -9,12 +9,15 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.hypothesis_tests._diagnostics import impossible_note
 from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._sample import are_impossible
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import effective_number, validate_ids
 from caltest.predictions.inputs._refusals import refuse, refuse_if
 from caltest.predictions.inputs._times import read_known_times
 from caltest.predictions.inputs._validation import validate_given_problem
+from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.resampling.engine._options import RevisionOptions
 from caltest.results import Note, Result, Verdict
 from caltest.results._decision import Decision, equate_pvalue
@@ -52,6 +55,8 @@ class RevisionTest(Decision, Result):
         Number of times at which forecasts are revised.
     effective_times : float
         How many times of equal weight these are worth.
+    n_impossible : int
+        Number of forecasts that gave what happened probability 0; the p-value is then the smallest possible one.
     notes : tuple of Note
         Cautions.
     """
@@ -71,6 +76,7 @@ class RevisionTest(Decision, Result):
     n_left_out: int
     n_times: int
     effective_times: float
+    n_impossible: int = 0
     notes: tuple[Note, ...] = ()
 
     _derived: ClassVar[tuple[str, ...]] = ("rejected", "decision", "conclusion", "verdict", "hypothesis")
@@ -90,6 +96,9 @@ class RevisionTest(Decision, Result):
             return (
                 f"No miscalibration is found in the revisions: {shown} ({p}). This does not prove that there is none."
             )
+        if self.n_impossible:
+            many = counted(self.n_impossible, "forecast")
+            return f"The forecasts are miscalibrated: {many} gave what happened probability 0 ({p}; {shown})."
         kinds = []
         if abs(self.shift) > 2:
             kinds.append(
@@ -204,7 +213,8 @@ def revision_test(
     Notes
     -----
     A revision counts if its forecasts were made at successive times, of all times at which anything is forecast or
-    known; others are left out, with a note. Logits are those of forecasts from 0.0001 to 0.9999.
+    known; others are left out, with a note. Logits are those of forecasts from 0.0001 to 0.9999. If a forecast gave
+    what happened probability 0, the p-value is the smallest possible one.
 
     The p-value is valid as the effective number of times grows. At the 5 % level 3.6 to 5.5 % of calibrated data sets
     were rejected in nine designs, with 14 to 122 effective times and events of 1 to 30 % (docs/forecasts.md). With
@@ -239,21 +249,22 @@ def revision_test(
     prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
     refuse_if(prob.shape[1] != 2, f"`y_prob` must be the probability of an event, got {prob.shape[1]} classes.")
     made, known = read_known_times(time, lead, len(prob))
-    target = None if forecast_of is None else validate_ids(forecast_of, len(prob), "forecast_of", "outcome")[1]
+    target = None if forecast_of is None else validate_ids(forecast_of, len(prob), "forecast_of", "target")[1]
     target = np.unique(known, return_inverse=True)[1] if target is None else target
     steps = _steps(prob[:, 1].astype(np.float64), outcome, made, known, target)
     found = _hotelling(steps)
     enough = found.effective >= _FEWEST_TIMES
-    notes: tuple[Note, ...] = ()
+    impossible = np.flatnonzero(are_impossible(prob, outcome))
+    notes = impossible_note(impossible)
     if steps.n_left_out:
         text = (
             f"{counted(steps.n_left_out, 'revision')} took longer than from one time to the next and "
             f"{'is' if steps.n_left_out == 1 else 'are'} left out: other forecasts or outcomes lie in between."
         )
-        notes = (Note("C212", text),)
+        notes.append(Note("C212", text))
     return RevisionTest(
         statistic=found.statistic,
-        pvalue=found.pvalue,
+        pvalue=SMALLEST_PVALUE if impossible.size else found.pvalue,
         smallest_possible_pvalue=0.0 if enough else 1.0,
         alpha=options["alpha"],
         degrees_of_freedom=found.freedom,
@@ -267,7 +278,8 @@ def revision_test(
         n_left_out=steps.n_left_out,
         n_times=len(np.unique(steps.at)),
         effective_times=found.effective,
-        notes=notes,
+        n_impossible=len(impossible),
+        notes=tuple(notes),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from caltest.predictions._arrays import Floats
+from caltest.statistics._logistic_curves import expit
 
 ErrorFamily = Literal["shift", "slope", "temperature"]
 ErrorKind = Literal["too low", "too high", "too extreme", "not extreme enough", "over-confident", "under-confident"]
@@ -65,7 +66,7 @@ class TypicalError:
             logit = np.clip(logs[:, 1] - logs[:, 0], -_LARGEST_LOGIT, _LARGEST_LOGIT)
             moved = logit + size if self.family == "shift" else _with_slope(logit, prob[:, 1], size, weight)
             return np.where(
-                np.isfinite(logs).all(axis=1, keepdims=True), _expit(np.stack([-moved, moved], axis=1)), prob
+                np.isfinite(logs).all(axis=1, keepdims=True), expit(np.stack([-moved, moved], axis=1)), prob
             )
         if self.family == "shift":
             logs[:, shifted_class(prob, weight)] += size
@@ -130,13 +131,6 @@ def mean_change(prob: Floats, true_prob: Floats, weight: Floats | None = None) -
     return float(np.average(np.abs(true_prob - prob).sum(axis=1), weights=weight) / 2)
 
 
-def _expit(logit: Floats) -> Floats:
-    from scipy.special import expit
-
-    found: Floats = expit(logit)
-    return found
-
-
 def _with_slope(logit: Floats, event: Floats, slope: float, weight: Floats | None) -> Floats:
     """Return logits times a slope, plus the constant with which the probabilities keep their mean."""
     each = np.ones(1) if weight is None else weight
@@ -144,7 +138,7 @@ def _with_slope(logit: Floats, event: Floats, slope: float, weight: Floats | Non
     low, high = -_LARGEST_LOGIT * (1 + slope), _LARGEST_LOGIT * (1 + slope)
     constant = 0.0
     for _ in range(_STEPS):  # Newton's, and bisection where a step leaves the interval
-        moved = _expit(scaled + constant)
+        moved = expit(scaled + constant)
         excess = float((moved * each).sum()) - total
         low, high = (low, constant) if excess > 0 else (constant, high)
         curvature = float((moved * (1 - moved) * each).sum())

@@ -24,6 +24,9 @@ from caltest.results._expressions import PublicNames, read_object
 __all__ = ["Combination", "Statistic"]
 
 
+_SMALL = 2**12  # observations of which many replicates stay in cache
+
+
 class Combination(Statistic):
     """Base class of combinations of several statistics by min-p, which have no value on one data set."""
 
@@ -35,9 +38,6 @@ class Combination(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Raise ValueError: the engine evaluates the components."""
         raise _no_estimate(self)
-
-
-_SMALL = 2**12  # observations of which many replicates stay in cache
 
 
 def quantities(statistics: Iterable[Statistic]) -> tuple[str, ...]:

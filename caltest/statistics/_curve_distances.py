@@ -15,11 +15,12 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import is_number, one_of, require
 from caltest.resampling.draws._signs import sums_of_groups
 from caltest.results._naming import parameter
-from caltest.statistics._base import Statistic, in_batches, in_equal_batches
+from caltest.statistics._base import Statistic, in_equal_batches
 from caltest.statistics._local_regression import SMOOTHERS, LocalRegression
 from caltest.statistics._logistic_curves import LogisticCurves, spline
+from caltest.statistics._recalibration_scores import logits
 
-_BATCH = 2**18  # numbers smoothed at a time: they should stay in cache
+_MANY = 2**6  # observations in each group, of which curves of few replicates stay in cache
 
 
 def _validate_span(value: Any, name: str) -> float | None:
@@ -70,10 +71,10 @@ class CurveDistance(Statistic):
         residual = sample.outcome - sample.null_prob[:, 1]
         of_groups = np.column_stack([sums_of_groups(sample, row * residual) for row in curve.operator])
 
-        def distances(part: NDArray[np.int8]) -> Floats:
+        def distances(part: Floats) -> Floats:
             return self._distance(sample, curve.at(expected + part @ of_groups))
 
-        return in_batches(distances, signs, max(_BATCH // sample.n_samples, 1))
+        return in_equal_batches(distances, signs, few=sample.n_samples > signs.shape[1] * _MANY)
 
     def _distance(self, sample: Sample, fitted: Floats) -> Floats:
         fitted -= sample.null_prob[:, 1]
@@ -83,7 +84,7 @@ class CurveDistance(Statistic):
 def fit_curve(sample: Sample, smoother: str, span: float | None) -> LocalRegression | LogisticCurves:
     """Return what fits smooth curves to outcomes of the predictions of a sample; for `Sample.of_predictions`."""
     if smoother == "spline":
-        return spline(sample.event, sample.weight_or_ones)
+        return spline(logits(sample), sample.weight_or_ones)
     make, usual_span = SMOOTHERS[smoother]
     return make(sample.event, sample.weight_or_ones, usual_span if span is None else span)
 
@@ -102,7 +103,7 @@ class ICI(CurveDistance):
     ``smoother="lowess"`` returns ``Eavg`` of ``val.prob`` in R's rms, ``smoother="loess"`` the index of Austin and
     Steyerberg, of ``loess(y ~ p)`` in R. Both fit polynomials to the nearest predictions, and are linear in the labels.
     They interpolate from points that are found from the smallest prediction on: for the complement of the event the
-    value differs by the error of this interpolation (digits after the third one). If most predictions are almost equal,
+    value differs by the error of this interpolation, from the third decimal on. If most predictions are almost equal,
     as those of a rare class, loess has nearly all its points among them and misses the rest: of one class of ten in a
     sharp network its index was .034, and that of lowess and the spline .014 and .015.
 

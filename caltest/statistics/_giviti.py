@@ -18,8 +18,7 @@ from caltest.resampling.distributions._forward_selection import ForwardSelection
 from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic, in_equal_batches
 from caltest.statistics._logistic_curves import LogisticCurves, polynomial
-
-_TINY = 1e-300
+from caltest.statistics._recalibration_scores import logits, logits_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,8 +104,8 @@ class GiViTI(Statistic):
         from scipy.stats import chi2
 
         limit = chi2(1).ppf(self.threshold)
-        inner = sample.of_predictions(between_0_and_1)
-        happened = outcomes[:, inner].astype(np.float64)
+        logit = sample.of_predictions(logits)
+        happened = outcomes[:, np.isfinite(logit)].astype(np.float64)
         null = _twice_log_likelihood(sample.of_predictions(null_logits), happened, sample)
         degree = np.full(len(happened), self.first_degree)
         ratio = _largest(sample, happened, degree=self.first_degree) - null
@@ -119,14 +118,15 @@ class GiViTI(Statistic):
             better = higher - ratio[rising] >= limit
             rising = rising[better]
             ratio[rising], degree[rising] = higher[better], more
-        wrong = (outcomes[:, : inner.start] == 1).any(axis=1) | (outcomes[:, inner.stop :] == 0).any(axis=1)
+        wrong = (outcomes[:, logit == -np.inf] == 1).any(axis=1) | (outcomes[:, logit == np.inf] == 0).any(axis=1)
         return np.where(wrong, np.inf, np.maximum(ratio, 0.0)), degree
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution | None:
         """Return the limit after forward selection; None with weights."""
         if sample.weight is not None:
             return None
-        n_values = len(np.unique(sample.event[sample.of_predictions(between_0_and_1)]))
+        logit = sample.of_predictions(logits)
+        n_values = len(np.unique(logit[np.isfinite(logit)]))
         if not n_values:
             return chi_squared(0)
         varied = min(n_values - 1, self.last_degree)  # more powers than values change nothing
@@ -136,12 +136,12 @@ class GiViTI(Statistic):
     def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, Any]:
         """Return the degree that was selected, and the coefficients of this polynomial, ``(degree + 1,)``."""
         (degree,) = self.selected(sample, sample.outcome[None])[1]
-        inner = sample.of_predictions(between_0_and_1)
-        event = sample.event[inner]
-        if not len(event):
+        logit = sample.of_predictions(logits)
+        inner = np.isfinite(logit)
+        if not inner.any():
             return {"selected_degree": int(degree), "coefficients": np.full(degree + 1, np.nan)}
         fitted = sample.of_predictions(fit_polynomial, int(degree)).logits(sample.outcome[None, inner] * 1.0)[0]
-        powers = np.power(_logit(event)[:, None], np.arange(degree + 1))
+        powers = np.power(logit[inner, None], np.arange(degree + 1))
         scale = np.abs(powers).max(axis=0)
         scale[scale == 0] = 1.0
         return {
@@ -150,21 +150,16 @@ class GiViTI(Statistic):
         }
 
 
-def between_0_and_1(sample: Sample) -> slice:
-    """Return where the predictions of a sample are neither 0 nor 1; for `Sample.of_predictions`."""
-    return slice(int((sample.event <= 0).sum()), int((sample.event < 1).sum()))
-
-
 def fit_polynomial(sample: Sample, degree: int) -> LogisticCurves:
-    """Return the regressions on a polynomial of the logits of the predictions; for `Sample.of_predictions`."""
-    inner = sample.of_predictions(between_0_and_1)
-    return polynomial(_logit(sample.event[inner]), sample.weight_or_ones[inner], degree)
+    """Return the regressions on a polynomial of the finite logits of a sample; for `Sample.of_predictions`."""
+    logit = sample.of_predictions(logits)
+    inner = np.isfinite(logit)
+    return polynomial(logit[inner], sample.weight_or_ones[inner], degree)
 
 
 def null_logits(sample: Sample) -> Floats:
-    """Return the logits ``(1, n)`` of the probabilities under the null hypothesis; for `Sample.of_predictions`."""
-    null = np.clip(sample.null_prob[sample.of_predictions(between_0_and_1), 1], _TINY, 1 - 2**-53)
-    return _logit(null)[None]
+    """Return the logits ``(1, n)`` under the null hypothesis of predictions other than 0 and 1."""
+    return logits_of(sample.null_prob[np.isfinite(sample.of_predictions(logits))])[None]
 
 
 def _largest(sample: Sample, happened: Floats, *, degree: int) -> Floats:
@@ -173,9 +168,5 @@ def _largest(sample: Sample, happened: Floats, *, degree: int) -> Floats:
 
 
 def _twice_log_likelihood(logit: Floats, happened: Floats, sample: Sample) -> Floats:
-    weight = sample.weight_or_ones[sample.of_predictions(between_0_and_1)]
+    weight = sample.weight_or_ones[np.isfinite(sample.of_predictions(logits))]
     return np.asarray(-2 * np.logaddexp(0.0, np.where(happened > 0, -logit, logit)) @ weight)
-
-
-def _logit(prob: Floats) -> Floats:
-    return np.asarray(np.log(prob) - np.log1p(-prob))

@@ -79,14 +79,13 @@ class LogisticCurves:
         return expit(self.logits(outcomes))
 
 
-def spline(position: Floats, weight: Floats) -> LogisticCurves:
-    """Return the regressions on a restricted cubic spline of the logit of predictions ``(n_samples,)``, increasing."""
-    if position[0] <= 0 or position[-1] >= 1:
+def spline(logit: Floats, weight: Floats) -> LogisticCurves:
+    """Return the regressions on a restricted cubic spline of logits ``(n_samples,)``, increasing and finite."""
+    if np.isinf(logit[[0, -1]]).any():
         refuse(
             "`y_prob` must be above 0 and below 1 for `smoother='spline'`, which needs the logit of predictions, got "
-            f"{position[0] if position[0] <= 0 else position[-1]:g}; use smoother='loess'."
+            f"{int(logit[0] > -np.inf)}; use smoother='loess'."
         )
-    logit = np.log(position) - np.log1p(-position)
     return LogisticCurves.of(logit, _bends(logit, _knots(logit)), weight)
 
 

@@ -114,6 +114,37 @@ def test_few_or_equal_revisions_decide_nothing():
     assert one_hot.pvalue == 1.0
 
 
+def test_forecasts_of_probability_0_decide_if_they_are_wrong():
+    """As everywhere; those that are right add nothing."""
+    y, p, time, lead, _ = forecasts(60, 3, np.random.default_rng(5))
+    p = np.where(p < 0.25, 0.0, p)
+    found = revision_test(y, p, time=time, lead=lead)
+    wrong = int((y & (p == 0)).sum())
+    assert found.n_impossible == wrong > 0
+    assert found.pvalue == np.finfo(float).tiny
+    assert f"{wrong} forecasts gave what happened probability 0" in found.conclusion
+    assert [note.code for note in found.notes] == ["C201", "C212"]
+    mirrored = revision_test(~y, 1 - p, time=time, lead=lead)
+    assert (mirrored.pvalue, mirrored.n_impossible) == (found.pvalue, wrong)
+
+
+@pytest.mark.parametrize("decimals", [3, 4])
+def test_rounded_forecasts_have_nearly_the_same_pvalue(decimals):
+    y, p, time, lead, _ = forecasts(200, 4, np.random.default_rng(6))
+    rounded = revision_test(y, np.round(p, decimals), time=time, lead=lead)
+    assert rounded.pvalue == pytest.approx(revision_test(y, p, time=time, lead=lead).pvalue, abs=0.01)
+
+
+def test_series_are_matched_by_their_index():
+    """Leads too: by position, forecasts would be revised in another order."""
+    y, p, time, lead, of = (pd.Series(each) for each in forecasts(20, 3, np.random.default_rng(7)))
+    for name in ("time", "lead", "forecast_of"):
+        arguments = {"time": time, "lead": lead, "forecast_of": of}
+        arguments[name] = arguments[name][::-1]
+        with pytest.raises(ValueError, match=f"`y_true` and `{name}` must have the same index"):
+            revision_test(y, p, **arguments)
+
+
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
@@ -126,6 +157,7 @@ def test_few_or_equal_revisions_decide_nothing():
         ({"lead": [3, 2, 4, 3]}, ValueError, "`lead`: no outcome is known one time after a forecast of it"),
         ({"lead": [1, 1, 1, 1], "time": [0, 1, 2, 3]}, ValueError, "no outcome has two forecasts"),
         ({"lead": [2, 1, 2]}, ValueError, "`lead` must be one lead, or that of each of the 4 observations, got 3."),
+        ({"lead": None}, ValueError, "`lead` must be how long after each prediction its label is known, got None."),
         ({"lead": [2, 0, 2, 1]}, ValueError, "`lead` must be positive"),
         ({"lead": "2D"}, ValueError, "`lead` must hold whole numbers, because `time` holds numbers"),
         ({"time": [0, 1, None, 2]}, ValueError, "`time`"),

@@ -183,9 +183,9 @@ def giviti(statistic, prob, outcome, weight=None, expected=None):
         return 0.0
     y = np.array([float(outcome[i]) for i in inner])
     w = np.array([1.0 if weight is None else float(weight[i]) for i in inner])
-    logit = [log(prob[i][1]) - log(1 - prob[i][1]) for i in inner]
-    of_event = [null[i][1] if outcome[i] else 1 - null[i][1] for i in inner]  # rows need not sum to 1 to the last digit
-    before = sum(own * log(one) for own, one in zip(w, of_event, strict=True))
+    logit = [log(prob[i][1]) - log(prob[i][0]) for i in inner]
+    start = np.array([log(null[i][1]) - log(null[i][0]) for i in inner])
+    before = float((w * -np.logaddexp(0, np.where(y > 0, -start, start))).sum())
     degree, found = statistic.first_degree, None
     while True:
         rows = np.array([[one**power for power in range(degree + 1)] for one in logit])

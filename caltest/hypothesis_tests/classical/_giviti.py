@@ -24,6 +24,8 @@ from caltest.resampling.engine._run import Answer, run
 from caltest.results import TestResult
 from caltest.statistics import GiViTI
 
+_FITTED = 1.0  # by which a penalty may leave the likelihood below that of the best intercept and slope
+
 
 @reads_arguments
 def giviti_test(
@@ -66,11 +68,11 @@ def giviti_test(
     TypeError
         If ``lens`` is no lens or ``region`` no function.
     ValueError
-        If ``y_prob`` has values outside [0, 1], rows that do not sum to 1, or predictions of an event that are exactly
-        0 or 1; if ``y_true`` holds other labels than the columns; if ``region`` holds no observation; if the lens has
-        more than two outcomes; if ``kind`` or ``method`` is unknown; if ``kind="internal"`` comes without
-        ``method="asymptotic"`` or with weights; if ``threshold`` or ``alpha`` is not strictly between 0 and 1, or
-        ``n_resamples`` < 1.
+        If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
+        columns; if ``region`` holds no observation; if the lens has more than two outcomes; if ``kind`` or ``method``
+        is unknown; if ``kind="internal"`` comes without ``method="asymptotic"``, with fewer than three different
+        predictions or with labels that no logistic regression was fitted to; if ``threshold`` or ``alpha`` is not
+        strictly between 0 and 1, or ``n_resamples`` < 1.
 
     See Also
     --------
@@ -108,7 +110,18 @@ def giviti_test(
     null = Consistency()
     answer = run([Question(statistic, LensView(sample))], sample, null, method=method, **drawing_of(options, sample))
     external = answer.answers[0].null
-    assert isinstance(external, ForwardSelection)
+    if not isinstance(external, ForwardSelection) or external.degrees_of_freedom < statistic.first_degree + 1:
+        refuse(
+            'kind="internal" needs three different predictions other than 0 and 1: intercept and slope were fitted to '
+            "the labels, and fewer leave nothing to test."
+        )
+    line = float(GiViTI(1, 1).evaluate(sample, sample.outcome))
+    if line > _FITTED:
+        refuse(
+            'kind="internal" is for predictions of a logistic regression that was fitted to these labels, whose '
+            f"intercept and slope are 0 and 1; twice the log-likelihood of others is larger by {line:.3g} here. Use "
+            'kind="external" for new labels.'
+        )
     fitted = ForwardSelection(external.degrees_of_freedom - 2, external.most_added, threshold)
     found = describe_answer(
         _under(answer.answers[0], fitted),

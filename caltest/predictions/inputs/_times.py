@@ -166,6 +166,7 @@ def _timing(moments: Moments, lead: Any) -> Timing:
 def read_known_times(time: Any, lead: Any, n_samples: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return when predictions were made, and when their labels are known, as numbers of one unit, ``(n_samples,)``."""
     moments = read_moments(time.values if isinstance(time, OfferedTime) else time, n_samples)
+    refuse_if(lead is None, "`lead` must be how long after each prediction its label is known, got None.")
     several = not isinstance(lead, str) and getattr(lead, "ndim", None) != 0 and hasattr(lead, "__len__")
     longest = longest_lead(lead if several else [lead], n_samples if several else 1)
     given = list(lead) if several else [lead] * n_samples

@@ -53,6 +53,29 @@ def test_internal_labels_have_fewer_degrees_of_freedom():
     assert pvalues[0.6] < 1e-6
 
 
+def test_the_internal_limit_is_that_of_fitted_models():
+    """P-values of logistic regressions of their own labels: the mean of 300 is 1/2, and few are small."""
+    rng, pvalues = np.random.default_rng(3), []
+    for _ in range(300):
+        x = rng.normal(size=(400, 2))
+        y = (rng.random(400) < 1 / (1 + np.exp(1 - x @ [1.0, 0.5]))).astype(int)
+        p = LogisticRegression(C=np.inf).fit(x, y).predict_proba(x)[:, 1]
+        pvalues.append(giviti_test(y, p, kind="internal", method="asymptotic").pvalue)
+    assert abs(np.mean(pvalues) - 0.5) < 4 / np.sqrt(12 * 300)
+    assert np.mean(np.array(pvalues) <= 0.05) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 300)
+
+
+def test_internal_labels_need_something_to_test():
+    """Two values are fitted exactly: their p-value was 0."""
+    y = problem()[0]
+    options = {"kind": "internal", "method": "asymptotic"}
+    for p in (np.full(300, 0.4), np.where(np.arange(300) < 150, 0.3, 0.6), y.astype(float)):
+        with pytest.raises(ValueError, match="three different predictions"):
+            giviti_test(y, p, **options)
+    with pytest.raises(ValueError, match="was fitted to these labels"):
+        giviti_test(*problem(power=1.5), **options)
+
+
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
