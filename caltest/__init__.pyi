@@ -1,3 +1,4 @@
+from . import clinical as clinical
 from . import comparison as comparison
 from . import datasets as datasets
 from . import estimation as estimation

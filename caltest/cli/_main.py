@@ -12,7 +12,20 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import caltest
-from caltest.cli import _apply, _compare, _guess, _plan, _repair, _report, _scan, _study, _subgroups, _test, _watch
+from caltest.cli import (
+    _apply,
+    _clinical,
+    _compare,
+    _guess,
+    _plan,
+    _repair,
+    _report,
+    _scan,
+    _study,
+    _subgroups,
+    _test,
+    _watch,
+)
 from caltest.cli._messages import explain, line, notes_on_stderr, say
 from caltest.cli._options import typed_test
 
@@ -130,6 +143,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"caltest {caltest.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
-    for command in (_test, _subgroups, _compare, _repair, _apply, _report, _watch, _guess, _plan, _scan, _study):
+    for command in (
+        _test,
+        _clinical,
+        _subgroups,
+        _compare,
+        _repair,
+        _apply,
+        _report,
+        _watch,
+        _guess,
+        _plan,
+        _scan,
+        _study,
+    ):
         command.add_to(commands)
     return parser

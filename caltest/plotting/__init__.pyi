@@ -1,3 +1,4 @@
+from ._clinical import plot_clinical_calibration as plot_clinical_calibration
 from ._comparison import plot_comparison as plot_comparison
 from ._cumulative_graphs import plot_cumulative_graphs as plot_cumulative_graphs
 from ._display import ReliabilityDisplay as ReliabilityDisplay

@@ -11,6 +11,7 @@ from ._cumulative import ClasswiseKS as ClasswiseKS
 from ._cumulative import Kuiper as Kuiper
 from ._curve_distances import E50 as E50
 from ._curve_distances import E90 as E90
+from ._curve_distances import ECI as ECI
 from ._curve_distances import ICI as ICI
 from ._curve_distances import Emax as Emax
 from ._entropy import UCE as UCE

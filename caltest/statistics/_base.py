@@ -56,7 +56,7 @@ def in_batches(evaluate: Callable[[NDArray[Any]], Floats], replicates: NDArray[A
 
 
 def in_equal_batches(evaluate: Callable[[Floats], Floats], replicates: NDArray[Any], *, few: bool = False) -> Floats:
-    """Return what a function returns of replicates, ``(n_replicates,)``, from as many of them at a time, as floats.
+    """Return what a function returns of replicates, ``(..., n_replicates)``, from as many of them at a time, as floats.
 
     They are 8 if there are many observations or if there are ``few`` replicates, and 64 otherwise. The last digit of a
     product of matrices depends on their shapes. So the last batch is filled up with zeros, and a value does not depend
@@ -65,13 +65,13 @@ def in_equal_batches(evaluate: Callable[[Floats], Floats], replicates: NDArray[A
     n_replicates, n_samples = replicates.shape
     size = 8 if few or n_samples > _SMALL else 64
     batch = np.zeros((size, n_samples))
-    found = np.empty(n_replicates)
+    found = []
     for start in range(0, n_replicates, size):
         some = replicates[start : start + size]
         batch[: len(some)] = some
         batch[len(some) :] = 0.0
-        found[start : start + size] = evaluate(batch)[: len(some)]
-    return found
+        found.append(evaluate(batch)[..., : len(some)])
+    return np.concatenate(found, axis=-1)
 
 
 def sum_of_terms(sample: Sample, outcomes: NDArray[Any], terms: Floats) -> Floats:

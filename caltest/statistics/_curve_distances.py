@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,13 +55,8 @@ class CurveDistance(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the distance ``(...)`` of outcomes ``(..., n_samples)``."""
-        curve = sample.of_predictions(fit_curve, self.smoother, self.span)
-
-        def distances(part: Floats) -> Floats:
-            return self._distance(sample, curve.fitted(part))
-
-        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-        return in_equal_batches(distances, flat).reshape(outcomes.shape[:-1])
+        found: Floats = evaluate_together([self], sample, outcomes)[0]
+        return found
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats | None:
         """Return the distance of signed residuals; None for splines, which are no function of the residuals."""
@@ -72,13 +68,27 @@ class CurveDistance(Statistic):
         of_groups = np.column_stack([sums_of_groups(sample, row * residual) for row in curve.operator])
 
         def distances(part: Floats) -> Floats:
-            return self._distance(sample, curve.at(expected + part @ of_groups))
+            return self.read(_distances(sample, curve.at(expected + part @ of_groups)), sample.weight)
 
         return in_equal_batches(distances, signs, few=sample.n_samples > signs.shape[1] * _MANY)
 
-    def _distance(self, sample: Sample, fitted: Floats) -> Floats:
-        fitted -= sample.null_prob[:, 1]
-        return self.read(np.abs(fitted, out=fitted), sample.weight)
+
+def evaluate_together(parts: Sequence[CurveDistance], sample: Sample, outcomes: NDArray[Any]) -> Floats:
+    """Return summaries ``(n_parts, ...)`` of the distances to the one curve of outcomes ``(..., n_samples)``."""
+    curve = sample.of_predictions(fit_curve, parts[0].smoother, parts[0].span)
+
+    def summaries(part: Floats) -> Floats:
+        distance = _distances(sample, curve.fitted(part))
+        return np.stack([one.read(distance, sample.weight) for one in parts])
+
+    flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+    return in_equal_batches(summaries, flat).reshape(len(parts), *outcomes.shape[:-1])
+
+
+def _distances(sample: Sample, fitted: Floats) -> Floats:
+    """Return the distances of curves ``(n_replicates, n_samples)``, in their place, from the predictions."""
+    fitted -= sample.null_prob[:, 1]
+    return np.abs(fitted, out=fitted)
 
 
 def fit_curve(sample: Sample, smoother: str, span: float | None) -> LocalRegression | LogisticCurves:
@@ -319,6 +329,57 @@ class Emax(CurveDistance):
     def read(distance: Floats, weight: Floats | None) -> Floats:
         """Return the maximum."""
         return np.asarray(distance.max(axis=-1))
+
+
+@dataclass(frozen=True, repr=False)
+class ECI(CurveDistance):
+    r"""Estimated calibration index: mean squared distance between the predictions and a smooth curve, times 100.
+
+    .. math:: \frac{100}n \sum_i (\hat r(p_i) - p_i)^2
+
+    with the curve :math:`\hat r` of `ICI`, for two outcomes. Its target is :math:`100\, E(r(p) - p)^2`. It is
+    ``ECI`` of ``val.prob.ci.2`` in R's CalibrationCurves; pmcalibration does not multiply by 100.
+
+    Parameters
+    ----------
+    smoother : {"loess", "lowess", "spline"}
+        The smooth curve, as for `ICI`.
+    span : float, optional
+        Share of the observations in each local regression, as for `ICI`.
+
+    Raises
+    ------
+    TypeError
+        If ``smoother`` is not a text or ``span`` not a number.
+    ValueError
+        If ``smoother`` is unknown, or ``span`` is outside its range or given for a spline; when it is evaluated, if a
+        prediction for a spline is 0 or 1.
+
+    See Also
+    --------
+    ICI : Mean distance, with the definition of the curves.
+    SquaredL2 : Squared error without bias, in cells (bins).
+
+    References
+    ----------
+    K. Van Hoorde, S. Van Huffel, D. Timmerman, T. Bourne and B. Van Calster (2015), A spline-based tool to assess and
+    visualize the calibration of multiclass risk predictions, Journal of Biomedical Informatics 54, 283-293.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> wrong, doubt = (y_prob.argmax(axis=1) != y_true).astype(int), 1 - y_prob.max(axis=1)
+    >>> round(caltest.calibration_error(wrong, doubt, statistic=caltest.statistics.ECI("lowess")), 4)
+    0.6001
+    """
+
+    words = "mean squared distance to the smooth curve times 100"
+
+    @staticmethod
+    def read(distance: Floats, weight: Floats | None) -> Floats:
+        """Return 100 times the mean square."""
+        return 100 * np.average(np.square(distance), axis=-1, weights=weight)
 
 
 def _quantile(distance: Floats, weight: Floats | None, share: float) -> Floats:

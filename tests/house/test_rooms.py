@@ -28,6 +28,7 @@ ROOMS = [
     {"hypothesis_tests"},
     {"comparison", "scorers", "streaming", "simulation", "torch"},
     {"recalibration"},
+    {"clinical"},
     {"plotting"},
     {"page"},
     {"cli"},
@@ -59,7 +60,7 @@ ONLY_IN = {"numba": "_compiled", "llvmlite": "_compiled", "matplotlib": "plottin
 KNOWN: set[str] = set()
 """Circles of files and imports of later rooms that are still to be mended; what is mended is taken from this list."""
 
-MOST_ARROWS = 92
+MOST_ARROWS = 101
 """Pairs of a room and another one that it imports, in any way; benchmarks/ counts as a room. Fewer are simpler."""
 
 

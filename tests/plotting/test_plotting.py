@@ -62,6 +62,7 @@ def results(curve, comparison):
             ),
             1,
         ),
+        (ct.clinical.clinical_calibration(y_true == 3, y_prob[:, 3], **quick), 1),
         (ct.simplex_diagram(y_true, y_prob, lens=ct.TopK(2), rng=0), 1),
         (ct.calibration_test(y_true, y_prob, **quick), 5),
         (ct.calibration_table(y_true, y_prob, statistic=ct.KS(), n_resamples=299, rng=0), 1),

@@ -306,6 +306,7 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     statistics.E50: lambda: [statistics.E50(), statistics.E50("lowess", 0.9)],
     statistics.E90: lambda: [statistics.E90("lowess")],
     statistics.Emax: lambda: [statistics.Emax()],
+    statistics.ECI: lambda: [statistics.ECI(), statistics.ECI("lowess", 0.5)],
     caltest.SmoothECE: lambda: [caltest.SmoothECE(0.1, n_points=50), caltest.SmoothECE(n_points=32)],
     caltest.statistics.Spiegelhalter: lambda: [caltest.statistics.Spiegelhalter()],
     caltest.HosmerLemeshow: lambda: [

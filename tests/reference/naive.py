@@ -1357,11 +1357,14 @@ def curve_distance(statistic, prob, outcome, weight=None, expected=None):
     kind = type(statistic).__name__
     if kind == "ICI":
         return float(np.average(distances, weights=weight))
+    if kind == "ECI":
+        return 100 * float(np.average([d * d for d in distances], weights=weight))
     return max(distances) if kind == "Emax" else quantile(distances, weight, int(kind[1:]) / 100)
 
 
 STATISTICS = {
     caltest.statistics.E50: curve_distance,
+    caltest.statistics.ECI: curve_distance,
     caltest.statistics.E90: curve_distance,
     caltest.statistics.Emax: curve_distance,
     caltest.statistics.ICI: curve_distance,

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.naive_bayes import GaussianNB
 
 import caltest as ct
-from caltest import comparison, estimation, hypothesis_tests, recalibration, results, simulation, streaming
+from caltest import clinical, comparison, estimation, hypothesis_tests, recalibration, results, simulation, streaming
 from caltest.results import Result
 from tests.reference.examples import draw_labels
 
@@ -83,6 +83,7 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     results.Number: lambda: ct.calibration_test(*problem(), **FIXED).verdict.numbers[0],
     hypothesis_tests.CalibrationTable: lambda: ct.calibration_table(*problem(), **FIXED),
     hypothesis_tests.CalibrationReport: lambda: ct.calibration_report(*problem(), **FIXED),
+    clinical.ClinicalCalibration: lambda: clinical.clinical_calibration(*two_classes(), **FIXED),
     hypothesis_tests.GCETable: lambda: ct.gce_table(*problem(), **FIXED),
     hypothesis_tests.SubgroupTests: lambda: ct.subgroup_tests(
         *problem(), subgroup=SUBGROUP[np.arange(300) % 2], **FIXED

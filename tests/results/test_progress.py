@@ -18,7 +18,7 @@ from tests.results.examples import FOLD, MODEL, PARTITION, epochs, family, probl
 
 FAST = {"n_resamples": 99, "rng": 0}
 STUDY = {"n_resamples": 19, "rng": 0}
-ROOMS = (ct, estimation, hypothesis_tests, comparison, simulation)
+ROOMS = (ct, ct.clinical, estimation, hypothesis_tests, comparison, simulation)
 
 CALLS = {
     "bootstrap_interval": lambda **more: ct.bootstrap_interval(*problem(), n_resamples=39, rng=0, **more),
@@ -30,6 +30,7 @@ CALLS = {
     "calibration_table": lambda **more: ct.calibration_table(*problem(), n_resamples=199, rng=0, **more),
     "calibration_test": lambda **more: ct.calibration_test(*problem(), **FAST, **more),
     "by_fold": lambda **more: by_fold(ct.calibration_test, *problem(), FOLD, **FAST, **more),
+    "clinical_calibration": lambda **more: ct.clinical.clinical_calibration(*two_classes(), **FAST, **more),
     "compare_models": lambda **more: ct.compare_models(problem()[0], three_models(), **FAST, **more),
     "cox_test": lambda **more: ct.cox_test(*two_classes(), **FAST, **more),
     "cross_val_calibration": lambda **more: ct.cross_val_calibration(

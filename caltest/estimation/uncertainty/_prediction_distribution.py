@@ -52,7 +52,7 @@ MOST = {
 _MOST_SHOWN = 40  # rows of the printed table
 
 
-def prediction_density(event: Floats, times: Integers | None = None) -> Floats:
+def prediction_density(event: Floats, times: Floats | Integers | None = None) -> Floats:
     """Return the share of the predictions ``(n_samples,)`` in each bin between `EDGES`, each counted ``times``.
 
     Examples

@@ -83,6 +83,10 @@ class LabelOptions(DesignOptions, TimeOptions, DrawOption, AlphaOption, WorkOpti
     """What tests of several labels of each observation take."""
 
 
+class ClinicalOptions(ReadOptions, DesignOptions, DrawOption, AlphaOption, WorkOptions, total=False):
+    """What the validation of predicted risks takes."""
+
+
 class TestOptions(LensOption, DataOptions, DrawOption, AlphaOption, WorkOptions, total=False):
     """What all tests take."""
 

@@ -1,0 +1,3 @@
+from ._clinical_calibration import clinical_calibration as clinical_calibration
+from ._clinical_result import ClinicalCalibration as ClinicalCalibration
+from ._measure import Measure as Measure

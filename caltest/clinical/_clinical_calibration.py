@@ -1,0 +1,289 @@
+"""Validation of predicted risks, in the terms of those who validate clinical prediction models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from caltest.clinical._clinical_curve import ClinicalCurve
+from caltest.clinical._clinical_result import ClinicalCalibration
+from caltest.clinical._curve_intervals import CurveSimulation
+from caltest.clinical._discrimination import c_statistic
+from caltest.clinical._mean_interval import UNKNOWN
+from caltest.clinical._measure import Measure
+from caltest.clinical._overall import NetBenefit, brier_scores, likelihood_indexes
+from caltest.estimation._options import event_of
+from caltest.estimation.event._event_cells import EventCells
+from caltest.estimation.event._in_the_large import InTheLarge
+from caltest.estimation.event._slope import Slope
+from caltest.hypothesis_tests._calibration import run_test
+from caltest.predictions._lenses import Canonical
+from caltest.predictions._sample import Sample
+from caltest.predictions._view import LensView
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse, refuse_if, require
+from caltest.predictions.inputs._validation import is_number, validate_rng
+from caltest.resampling import Consistency
+from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._options import ClinicalOptions, drawing_of
+from caltest.resampling.engine._run import Answer, run
+from caltest.resampling.engine._stopping import FEWER_DRAWS
+from caltest.results import ConfidenceInterval, Note
+from caltest.results._decision import level_of
+from caltest.results._progress import reporting
+from caltest.statistics import E50, E90, ECI, ICI, CoxScore, Emax, Omnibus, Spiegelhalter
+
+_FEWEST = 10
+"""Events, or other observations, with fewer of which a note says that the numbers are of little use."""
+_MOST_LABELS, _FEWEST_DRAWS = 20_000_000, 199  # that are simulated for curves; draws of them
+
+
+@reads_arguments
+def clinical_calibration(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    thresholds: Sequence[float] | None = None,
+    smoother: str = "loess",
+    **options: Unpack[ClinicalOptions],
+) -> ClinicalCalibration:
+    r"""Return the measures with which a clinical prediction model is validated: calibration, discrimination, benefit.
+
+    ==========================  =======================================================================================
+    observed/expected           :math:`\sum y_i / \sum p_i`, as `caltest.estimation.calibration_in_the_large`
+    intercept                   a with :math:`\operatorname{logit} \pi = a + \operatorname{logit} p`: in the large
+    calibration slope           b in :math:`\operatorname{logit} \pi = a + b \operatorname{logit} p`, as
+                                `caltest.estimation.calibration_slope`; with its intercept
+    ICI, E50, E90, Emax, ECI    distances to a smooth curve, as in `caltest.statistics`
+    Brier, scaled Brier         :math:`B = \frac1n \sum (y_i - p_i)^2`, and :math:`1 - B / (\bar y (1 - \bar y))`
+    D, U, Q, R2                 indexes of Harrell's ``val.prob``, from the likelihood
+    c-statistic                 the area under the ROC curve
+    net benefit                 at each of ``thresholds``
+    ==========================  =======================================================================================
+
+    The decision is that of `caltest.calibration_test`, with the same p-value for the same ``rng``. Every number stands
+    with its interval, and every error of calibration with its noise floor and a p-value from simulated labels.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        1 (or True) for an event, 0 without.
+    y_prob : array-like of shape (n_samples,) or (n_samples, 2)
+        The predicted risk of the event.
+    thresholds : sequence of float, optional
+        Risks, strictly between 0 and 1, from which on patients would be treated.
+    smoother : {"loess", "lowess", "spline"}
+        The smooth curve, as for `caltest.statistics.ICI`.
+    alpha : float
+        Level of the decision. Intervals have the confidence level 1 - ``alpha``.
+
+    Returns
+    -------
+    ClinicalCalibration
+        Prints as a report; ``result["ICI"]``, ``to_frame()`` and ``to_latex()``.
+
+    Raises
+    ------
+    TypeError
+        If a threshold or ``smoother`` has a wrong type.
+    ValueError
+        If ``y_prob`` has values outside [0, 1], a label is unknown or lengths differ; if there are more than two
+        classes; if all labels are equal; if a threshold is not strictly between 0 and 1; if ``smoother`` is unknown, or
+        "spline" with predictions of 0 or 1 or with ``groups``; if ``n_resamples`` < 1, or ``alpha`` is not strictly
+        between 0 and 1.
+
+    See Also
+    --------
+    caltest.calibration_test : The test alone.
+    caltest.subgroup_tests : Whether predictions are calibrated in every site.
+    caltest.hypothesis_tests.giviti_test : A polynomial of the logit instead of a smooth curve.
+
+    Notes
+    -----
+    **Intervals.** Observed/expected, intercept and slope have those of their own functions. Those of the distances are
+    found by simulation: they hold the distances of errors of four shapes (observed curve, logistic recalibration,
+    shifts up and down) that the labels do not contradict, and their target is the distance of the curve that the same
+    smoother has for infinitely many labels. The c-statistic has that of DeLong et al. for its logit. The others are
+    means of observations: their intervals remove the skewness (Hall 1992), and are approximations for many events.
+    Their simulated coverage is in docs/validity.md. With ``groups`` all of them hold groups together.
+
+    **P-values** are valid at every sample size for independent observations, as those of `caltest.calibration_test`.
+    That of U is the p-value of Cox's score test, whose limit is that of the likelihood ratio in U; that of the Brier
+    score is Spiegelhalter's. That of the slope approximates. For more than 20,000 observations fewer draws serve the
+    distances.
+
+    Times to an event, which may be censored, are not covered: ``y_true`` must say whether the event happened.
+
+    References
+    ----------
+    B. Van Calster, D. J. McLernon, M. van Smeden, L. Wynants and E. W. Steyerberg (2019), Calibration: the Achilles
+    heel of predictive analytics, BMC Medicine 17, 230.
+    F. E. Harrell (2015), Regression modeling strategies, 2nd edition, Springer, section 10.9: D, U and Q.
+    P. C. Austin and E. W. Steyerberg (2019), Statistics in Medicine 38: ICI, E50 and E90.
+    E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson (1988), Comparing the areas under two or more correlated
+    receiver operating characteristic curves, Biometrics 44, 837-845.
+    N. A. Obuchowski (1997), Nonparametric analysis of clustered ROC curve data, Biometrics 53, 567-578.
+    A. J. Vickers and E. B. Elkin (2006), Decision curve analysis, Medical Decision Making 26, 565-574.
+
+    Examples
+    --------
+    Risks that are too extreme:
+
+    >>> import caltest
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> logit = rng.normal(-1, 1, 500)
+    >>> died, risk = rng.random(500) < 1 / (1 + np.exp(-logit)), 1 / (1 + np.exp(-1 - 2 * logit))
+    >>> result = caltest.clinical.clinical_calibration(died, risk, thresholds=[0.2], rng=0)
+    >>> slope = result["calibration_slope"]
+    >>> round(slope.estimate, 2), [round(end, 2) for end in slope.confidence_interval]
+    (0.66, [0.52, 0.8])
+    >>> ici = result["ICI"]
+    >>> round(ici.estimate, 3), round(ici.if_calibrated, 3), ici.pvalue
+    (0.07, 0.025, 0.001)
+    """
+    cuts = _validate_thresholds(thresholds)
+    parts = ICI(smoother), E50(smoother), E90(smoother), Emax(smoother), ECI(smoother)
+    level = options["alpha"]
+    missed = level / 2
+    sample, about = event_of(y_true, y_prob, {**options, "lens": Canonical(), "region": None})
+    _validate_labels(sample)
+    rng, null = validate_rng(options["rng"]), Consistency()
+    with reporting(options["progress"], "simulating labels") as report:
+        how = drawing_of({**options, "rng": rng}, sample)
+        test = run_test(
+            Omnibus(), sample, null, lens=about["lens"], classes=options["classes"], alpha=level, method="auto",
+            progress=lambda done, total: report(done, 2 * total), **how
+        )  # fmt: skip
+        asked = how["n_resamples"].n_resamples
+        how["n_resamples"] = min(asked, FEWER_DRAWS, max(_FEWEST_DRAWS, _MOST_LABELS // sample.n_samples))
+        view = LensView(sample)
+        errors = run(
+            [Question(one, view) for one in (*parts, Spiegelhalter(), CoxScore())], sample, null,
+            progress=lambda done, total: report(total + done, 2 * total), **how
+        )  # fmt: skip
+        simulation = CurveSimulation.of(sample, parts, rng)
+        intervals = simulation.intervals(missed)
+        curve = ClinicalCurve.of(sample, simulation, missed)
+    cells = sample.once(EventCells.of)
+    *curves, brier, cox = errors.answers
+    expected = cells.predicted + cells.certain
+    notes = [*test.notes, *_few_events(sample)]
+    return ClinicalCalibration(
+        test=test,
+        measures=(
+            *_of_logistic_model(cells, level),
+            *_of_curve(curves, intervals),
+            *_of_others(sample, cells, brier, cox, missed),
+        ),
+        net_benefits=tuple(NetBenefit.at(sample, cut, missed) for cut in cuts),
+        curve=curve,
+        smoother=smoother,
+        confidence_level=level_of(level),
+        n_samples=sample.n_samples,
+        n_events=int(np.count_nonzero(sample.outcome)),
+        expected_events=expected,
+        n_groups=sample.n_groups,
+        weighted=sample.weight is not None,
+        n_curve_resamples=how["n_resamples"],
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _validate_thresholds(thresholds: Any) -> list[float]:
+    if thresholds is None:
+        return []
+    must = "`thresholds` must be risks strictly between 0 and 1, such as [0.1, 0.2]"
+    if isinstance(thresholds, str) or not np.iterable(thresholds):
+        refuse(f"{must}, got {thresholds!r}.", TypeError)
+    found = list(thresholds)
+    for value in found:
+        number = is_number(value)
+        require(number and 0 < value < 1, must, value, right_type=number)
+    return [float(value) for value in found]
+
+
+def _validate_labels(sample: Sample) -> None:
+    events = int(np.count_nonzero(sample.outcome))
+    refuse_if(
+        events in (0, sample.n_samples),
+        f"`y_true` must hold events and other observations, got {events} events among {sample.n_samples}: neither "
+        "discrimination nor a calibration curve exists. `calibration_test` tests such predictions.",
+    )
+
+
+def _few_events(sample: Sample) -> list[Note]:
+    events = int(np.count_nonzero(sample.outcome))
+    rarer, what = min((events, "events"), (sample.n_samples - events, "observations without the event"))
+    if rarer >= _FEWEST:
+        return []
+    text = (
+        f"There are only {rarer} {what}: the measures say little, and intervals of means of observations are too "
+        "short. About 100 of each are needed to judge calibration (Vergouwe et al. 2005)."
+    )
+    return [Note("C213", text)]
+
+
+def _of_logistic_model(cells: EventCells, level: float) -> list[Measure]:
+    """Return observed over expected, the intercept and the slope."""
+    large, slope = InTheLarge.of(cells, level_of(level)), Slope.of(cells, level_of(level))
+    of_large = math.nan if large.reason else large.pvalue
+    of_slope = slope.pvalue if math.isfinite(slope.interval.low) or math.isfinite(slope.interval.high) else math.nan
+    return [
+        Measure(
+            "observed_expected", "observed/expected", "calibration", large.ratio, large.ratio_interval, 1, of_large
+        ),
+        Measure("intercept", "intercept", "calibration", large.intercept, large.intercept_interval, 0, of_large),
+        Measure("calibration_slope", "calibration slope", "calibration", slope.slope, slope.interval, 1, of_slope),
+        Measure("intercept_of_slope", "intercept with this slope", "calibration", slope.intercept, UNKNOWN, 0),
+    ]
+
+
+def _of_curve(answers: Sequence[Answer], intervals: Sequence[ConfidenceInterval]) -> list[Measure]:
+    """Return the distances to the smooth curve."""
+    return [
+        Measure(
+            found.statistic.name,
+            found.statistic.name,
+            "calibration",
+            found.value,
+            interval,
+            found.null.mean,
+            found.pvalue,
+        )
+        for found, interval in zip(answers, intervals, strict=True)
+    ]
+
+
+def _of_others(sample: Sample, cells: EventCells, brier: Answer, cox: Answer, missed: float) -> list[Measure]:
+    """Return overall measures and discrimination."""
+    found = brier_scores(sample, missed) | likelihood_indexes(sample, cells, missed)
+    pvalues = {"brier": brier.pvalue, "unreliability_index": cox.pvalue}
+    words = {
+        "unreliability_index": ("U, unreliability index", "calibration"),
+        "brier": ("Brier score", "overall"),
+        "scaled_brier": ("scaled Brier score", "overall"),
+        "r2": ("R2 (Nagelkerke)", "overall"),
+        "quality_index": ("Q, quality index", "overall"),
+        "discrimination_index": ("D, discrimination index", "discrimination"),
+    }
+    value, interval = c_statistic(sample, missed)
+    return [
+        *(
+            Measure(
+                name,
+                said,
+                about,
+                found[name].estimate,
+                found[name].interval,
+                found[name].if_calibrated,
+                math.nan if math.isnan(found[name].estimate) else pvalues.get(name, math.nan),
+            )
+            for name, (said, about) in words.items()
+        ),
+        Measure("c_statistic", "c-statistic", "discrimination", value, interval),
+    ]

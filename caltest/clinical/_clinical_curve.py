@@ -1,0 +1,62 @@
+"""The smooth calibration curve of a validation, with what is drawn beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.clinical._curve_intervals import CurveSimulation
+from caltest.estimation.uncertainty._prediction_distribution import prediction_density
+from caltest.predictions._sample import Sample
+
+_N_POINTS = 10  # groups of patients with similar risks
+
+
+@dataclass(frozen=True, eq=False)
+class ClinicalCurve:
+    """A smooth calibration curve, where it would be if the predictions were calibrated, and groups of similar risks.
+
+    Attributes
+    ----------
+    prediction, frequency : arrays of shape (n_points,)
+        The curve: predicted risk, increasing, and smoothed frequency of the event.
+    lower, upper : arrays of shape (n_points,)
+        Ends of the pointwise band in which the curve of a calibrated model lies.
+    mean_risk, observed : arrays of shape (n_groups,)
+        Mean predicted risk and frequency of the event in ten groups of patients with similar risks.
+    densities : mapping of str to array
+        Distribution of the predictions of events and of other observations.
+    """
+
+    prediction: NDArray[np.float64]
+    frequency: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    mean_risk: NDArray[np.float64]
+    observed: NDArray[np.float64]
+    densities: Mapping[str, NDArray[np.float64]]
+
+    @classmethod
+    def of(cls, sample: Sample, simulation: CurveSimulation, missed: float) -> ClinicalCurve:
+        """Return the curve of a sample, and its band from simulated labels."""
+        lower, upper = simulation.band(missed)
+        first = np.unique(np.linspace(0, sample.n_samples, _N_POINTS + 1).astype(np.int64)[:-1])
+        weight = sample.weight_or_ones
+        total = np.add.reduceat(weight, first)
+        risk, observed = (np.add.reduceat(weight * each, first) / total for each in (sample.event, sample.outcome))
+        event = sample.outcome > 0
+        return cls(
+            simulation.sample.event,
+            simulation.curve,
+            np.clip(lower, 0.0, 1.0),
+            np.clip(upper, 0.0, 1.0),
+            risk,
+            observed,
+            {
+                "with the event": prediction_density(sample.event[event], weight[event]),
+                "without it": prediction_density(sample.event[~event], weight[~event]),
+            },
+        )

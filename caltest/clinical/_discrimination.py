@@ -1,0 +1,48 @@
+"""The c-statistic, and what each observation adds to it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from caltest.clinical._mean_interval import logit_interval
+from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._sample import Sample
+from caltest.results import ConfidenceInterval
+
+
+def c_statistic(sample: Sample, missed: float) -> tuple[float, ConfidenceInterval]:
+    r"""Return the probability that an event has a larger prediction than another observation, with its interval.
+
+    .. math:: c = \frac1{n_1 n_0} \sum_{y_i = 1} \sum_{y_j = 0} \bigl(1\{p_i > p_j\} + \tfrac12 1\{p_i = p_j\}\bigr)
+
+    The interval is that of DeLong, DeLong and Clarke-Pearson (1988) for the logit of c (Pepe 2003); with groups their
+    placements are summed within each group (Obuchowski 1997). If the predictions separate the labels, the number m of
+    disjoint pairs of an event and another observation, the smaller of their numbers, bounds c: :math:`c^m` is at most
+    the probability of that.
+    """
+    event, weight = sample.outcome > 0, sample.weight_or_ones
+    of_events, of_others = weight * event, weight * ~event
+    total, rest = float(of_events.sum()), float(of_others.sum())
+    if not total or not rest:
+        return math.nan, ConfidenceInterval(math.nan, math.nan)
+    _, first, place = np.unique(sample.event, return_index=True, return_inverse=True)
+    others_below, events_below = (_below(values, first)[place] for values in (of_others, of_events))
+    placement = np.where(event, others_below / rest, 1 - events_below / total)
+    value = float(np.average(placement, weights=of_events))
+    influence = (placement - value) * np.where(event, 1 / total, 1 / rest) * sample.n_samples
+    if sample.group is None:  # the variances of the placements of events and of others have a mean each
+        n, number = sample.n_samples, np.where(event, np.count_nonzero(event), np.count_nonzero(~event))
+        influence *= np.sqrt((n - 1) / n * number / np.maximum(number - 1, 1))
+    found = logit_interval(value, influence, sample, missed)
+    if value in (0.0, 1.0):
+        end = missed ** (1 / min(np.count_nonzero(event), np.count_nonzero(~event)))
+        found = ConfidenceInterval(end, 1.0) if value else ConfidenceInterval(0.0, 1 - end)
+    return value, found
+
+
+def _below(weight: Floats, first: Integers) -> Floats:
+    """Return for each value the weight of smaller ones and half of that of equal ones, ``(n_values,)``."""
+    of_value = np.add.reduceat(weight, first)
+    return np.cumsum(of_value) - of_value / 2

@@ -1,0 +1,88 @@
+"""Intervals of functions of means of observations, from what each observation adds to them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from caltest.predictions._arrays import Floats
+from caltest.predictions._sample import Sample
+from caltest.resampling.draws._signs import sums_of_groups
+from caltest.results import ConfidenceInterval
+
+FEWEST_UNITS = 6
+"""Observations, or groups of them, that show how much a mean varies."""
+UNKNOWN = ConfidenceInterval(math.nan, math.nan)
+"""The interval where there is none."""
+_MOST_SKEWED, _NO_SKEWNESS = 1.0, 1e-6  # third moments over the cube of the standard error
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How much an estimate varies between data sets: standard error, standardised third moment, and a quantile."""
+
+    error: float
+    skewness: float
+    quantile: float
+
+    @classmethod
+    def of(cls, influence: Floats, sample: Sample, missed: float) -> Spread | None:
+        r"""Return the spread of an estimate that observation i of n moves by :math:`w_i \psi_i / n`.
+
+        ``influence`` :math:`\psi_i` has the mean 0. The sums of these terms in each group are independent, or the terms
+        themselves where all observations are. The quantile is that of the normal distribution, with groups that of
+        Student's for their number minus 1. None if nothing varies, or with fewer than 6 groups or observations.
+        """
+        from scipy.special import ndtri, stdtrit
+
+        parts = influence * sample.weight_or_ones / sample.n_samples
+        number, quantile = sample.n_samples, float(ndtri(1 - missed))
+        if sample.n_groups is not None:
+            parts, number = sums_of_groups(sample, parts), sample.n_groups
+            quantile = float(stdtrit(max(number - 1, 1), 1 - missed))
+        if number < FEWEST_UNITS:
+            return None
+        ratio = number / (number - 1)
+        error = math.sqrt(ratio * float(np.square(parts).sum()))
+        if not 0 < error < math.inf:
+            return None
+        skewness = ratio**1.5 * float(np.power(parts, 3).sum()) / error**3
+        return cls(error, min(max(skewness, -_MOST_SKEWED), _MOST_SKEWED), quantile)
+
+
+def mean_interval(estimate: float, influence: Floats, sample: Sample, missed: float) -> ConfidenceInterval:
+    r"""Return the interval of an estimate that is a smooth function of means of independent observations.
+
+    With the standard error s and the standardised third moment g of what units add to the estimate, the ends are those
+    of its standardised difference after the skewness was removed (Hall 1992, section 3.9),
+
+    .. math:: \hat t - s\, h(\pm z), \qquad h(x) = \frac3g \Bigl[\bigl(1 + g (x - g / 6)\bigr)^{1/3} - 1\Bigr].
+
+    NaN where nothing varies, or with too few units.
+    """
+    spread = Spread.of(influence, sample, missed)
+    if spread is None:
+        return UNKNOWN
+    low, high = (
+        estimate - spread.error * _with_skewness(x, spread.skewness) for x in (spread.quantile, -spread.quantile)
+    )
+    return ConfidenceInterval(low, high)
+
+
+def logit_interval(share: float, influence: Floats, sample: Sample, missed: float) -> ConfidenceInterval:
+    """Return the interval of an estimate between 0 and 1 that is symmetric for its logit."""
+    spread = Spread.of(influence, sample, missed) if 0 < share < 1 else None
+    if spread is None:
+        return UNKNOWN
+    reach, logit = spread.quantile * spread.error / (share * (1 - share)), math.log(share / (1 - share))
+    return ConfidenceInterval(1 / (1 + math.exp(reach - logit)), 1 / (1 + math.exp(-reach - logit)))
+
+
+def _with_skewness(x: float, skewness: float) -> float:
+    """Return the quantile of a studentised mean whose transformed value is x."""
+    if abs(skewness) < _NO_SKEWNESS:
+        return x
+    moved = 1 + skewness * (x - skewness / 6)
+    return 3 / skewness * (math.copysign(abs(moved) ** (1 / 3), moved) - 1)

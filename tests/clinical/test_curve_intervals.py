@@ -1,0 +1,81 @@
+"""Intervals of distances to the smooth curve contain what the labels do not contradict."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from caltest.clinical._curve_intervals import CurveSimulation
+from caltest.predictions._sample import make_sample
+from caltest.statistics import E50, E90, ECI, ICI, Emax
+
+PARTS = ICI(), E50(), E90(), Emax(), ECI()
+
+
+def simulation_of(y, p, seed=0, **design):
+    return CurveSimulation.of(make_sample(y, p, **design), PARTS, np.random.default_rng(seed))
+
+
+def shifted(n, rng, shift=0.0):
+    logit = rng.normal(-1.4, 1.2, n)
+    return (rng.random(n) < expit(logit + shift)).astype(int), expit(logit), expit(logit + shift)
+
+
+def test_many_observations_are_put_into_cells():
+    """Their distances are those of all observations to a few per cent, and their intervals overlap."""
+    y, p, _ = shifted(5_000, np.random.default_rng(0), 0.3)
+    sample = make_sample(y, p)
+    simulation = CurveSimulation.of(sample, PARTS, np.random.default_rng(0))
+    assert simulation.sample.n_samples == 1_000
+    assert (simulation.size == 5).all()
+    for part, value in zip(PARTS, simulation.observed, strict=True):
+        assert value == pytest.approx(float(part.evaluate(sample, sample.outcome)), rel=0.05), part
+
+
+def test_sizes_of_cells_are_effective_numbers():
+    y, p, _ = shifted(2_050, np.random.default_rng(1))
+    weight = 1.0 + np.arange(2_050) % 2
+    simulation = simulation_of(y, p, sample_weight=weight)
+    assert simulation.sample.n_samples == 683
+    assert simulation.size[0] in {2, 3}
+    assert simulation.sample.weight is not None
+
+
+def test_zero_is_inside_unless_the_test_rejects():
+    rng = np.random.default_rng(2)
+    for shift, low_is_zero in ((0.0, True), (1.0, False)):
+        y, p, _ = shifted(400, rng, shift)
+        intervals = simulation_of(y, p).intervals(0.025)
+        assert [one.low == 0 for one in intervals[:3]] == [low_is_zero] * 3
+        assert all(one.low <= one.high for one in intervals)
+
+
+def test_the_band_is_where_calibrated_curves_lie():
+    y, p, _ = shifted(300, np.random.default_rng(3))
+    simulation = simulation_of(y, p)
+    low, high = simulation.band(0.025)
+    rng, outside = np.random.default_rng(4), []
+    for _ in range(200):
+        labels = (rng.random(300) < simulation.sample.event).astype(float)
+        curve = simulation._fitted(labels[None])[0]
+        outside.append(np.mean((curve < low) | (curve > high)))
+    assert np.mean(outside) == pytest.approx(0.05, abs=0.03)  # the band itself is of 399 curves
+
+
+def test_few_groups_have_no_interval():
+    y, p, _ = shifted(100, np.random.default_rng(5))
+    assert all(np.isnan(one.low) for one in simulation_of(y, p, groups=np.arange(100) % 5).intervals(0.025))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shift", [0.0, 0.4])
+def test_distances_are_covered(shift):
+    """At least as often as promised, up to 4 standard errors of 150 data sets."""
+    rng, sets, missed = np.random.default_rng(6), 150, np.zeros(len(PARTS))
+    for seed in range(sets):
+        y, p, true = shifted(150, rng, shift)
+        simulation = simulation_of(y, p, seed)
+        target = [float(part.evaluate(simulation.sample, true[simulation.sample.row])) for part in PARTS]
+        for k, (low, high) in enumerate(simulation.intervals(0.025)):
+            wanted = target[k] if shift else 0.0
+            missed[k] += not low - 1e-12 <= wanted <= high + 1e-12
+    assert (missed / sets < 0.05 + 4 * np.sqrt(0.05 * 0.95 / sets)).all()

@@ -1,0 +1,69 @@
+"""Intervals of means, with their skewness."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtri, stdtrit
+
+from caltest.clinical._mean_interval import logit_interval, mean_interval
+from caltest.predictions._sample import make_sample
+
+
+def sample_of(n, **design):
+    return make_sample(np.arange(n) % 2, np.full(n, 0.5), **design)
+
+
+def transformed(t, skewness):
+    """Hall's (1992) cubic of a studentised difference, which is about standard normal."""
+    return t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+
+
+def test_the_ends_are_where_halls_cubic_has_the_quantile():
+    values = np.random.default_rng(0).exponential(size=50)
+    mean, n = values.mean(), len(values)
+    low, high = mean_interval(mean, values - mean, sample_of(n), 0.05)
+    error = values.std(ddof=1) / np.sqrt(n)
+    skewness = ((values - mean) ** 3).sum() / n**3 * (n / (n - 1)) ** 1.5 / error**3
+    assert transformed((mean - low) / error, skewness) == pytest.approx(ndtri(0.95))
+    assert transformed((mean - high) / error, skewness) == pytest.approx(ndtri(0.05))
+    assert high - mean > mean - low  # the long tail is on this side
+
+
+def test_symmetric_values_have_the_usual_interval():
+    values = np.tile([-1.0, 1.0], 20)
+    reach = ndtri(0.975) * values.std(ddof=1) / np.sqrt(40)
+    assert mean_interval(3.0, values, sample_of(40), 0.025) == pytest.approx((3 - reach, 3 + reach))
+
+
+def test_groups_are_added_up():
+    rng = np.random.default_rng(1)
+    values, group = rng.normal(size=60), np.arange(60) // 6
+    values -= values.mean()
+    sample = sample_of(60, groups=group)
+    sums = np.bincount(group, values[sample.row]) / 60
+    low, high = mean_interval(0.0, values[sample.row], sample, 0.025)
+    error = np.sqrt(10 / 9 * (sums**2).sum())
+    skewness = (10 / 9) ** 1.5 * (sums**3).sum() / error**3
+    assert transformed(-low / error, skewness) == pytest.approx(stdtrit(9, 0.975))
+    assert transformed(-high / error, skewness) == pytest.approx(stdtrit(9, 0.025))
+
+
+def test_nothing_is_said_where_nothing_varies_or_with_few_units():
+    assert np.isnan(mean_interval(1.0, np.zeros(40), sample_of(40), 0.025).low)
+    assert np.isnan(mean_interval(1.0, np.arange(5.0) - 2, sample_of(5), 0.025).low)
+    assert np.isnan(mean_interval(1.0, np.arange(40.0), sample_of(40, groups=np.arange(40) % 5), 0.025).low)
+    assert np.isnan(logit_interval(1.0, np.arange(40.0), sample_of(40), 0.025).low)
+
+
+@pytest.mark.parametrize("shape", [0.3, 1.0])
+def test_means_are_covered(shape):
+    """Of skewed values more often than by the usual interval; the rest is of the order of 1 / n."""
+    rng, n, sets = np.random.default_rng(2), 40, 2_000
+    sample, missed, usual = sample_of(n), 0, 0
+    for _ in range(sets):
+        values = rng.gamma(shape, size=n)
+        mean = values.mean()
+        low, high = mean_interval(mean, values - mean, sample, 0.025)
+        missed += not low <= shape <= high
+        usual += abs(mean - shape) > ndtri(0.975) * values.std(ddof=1) / np.sqrt(n)
+    assert missed < usual
+    assert missed / sets < {0.3: 0.12, 1.0: 0.08}[shape]

@@ -1,0 +1,101 @@
+"""Brier scores, likelihood indexes and net benefit equal loops and statsmodels; their influences sum to 0."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+from caltest.clinical._overall import NetBenefit, brier_scores, likelihood_indexes
+from caltest.estimation.event._event_cells import EventCells
+from caltest.predictions._sample import make_sample
+
+MISSED = 0.025
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(0)
+    l = rng.normal(-1, 1.2, 200)  # noqa: E741
+    return (rng.random(200) < expit(0.3 + 0.7 * l)).astype(int), expit(l)
+
+
+def jackknife(value, y, p):
+    """Standard error of a function of labels and predictions."""
+    n = len(y)
+    keep = [np.arange(n) != i for i in range(n)]
+    values = np.array([value(y[k], p[k]) for k in keep])
+    return np.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum())
+
+
+def test_brier_scores(problem):
+    y, p = problem
+    found = brier_scores(make_sample(y, p), MISSED)
+    assert found["brier"].estimate == pytest.approx(np.mean((y - p) ** 2))
+    assert found["brier"].if_calibrated == pytest.approx(np.mean(p * (1 - p)))
+
+    def scaled(y, p):
+        return 1 - np.mean((y - p) ** 2) / (y.mean() * (1 - y.mean()))
+
+    assert found["scaled_brier"].estimate == pytest.approx(scaled(y, p))
+    for name, value in (("brier", lambda y, p: np.mean((y - p) ** 2)), ("scaled_brier", scaled)):
+        width = np.diff(found[name].interval)[0] / (2 * 1.96)
+        assert width == pytest.approx(jackknife(value, y, p), rel=0.05), name
+
+
+def test_likelihood_indexes_are_those_of_statsmodels(problem):
+    sm = pytest.importorskip("statsmodels.api", reason="statsmodels is compared with: pip install statsmodels")
+    y, p = problem
+    n, x = len(y), logit(p)
+    fit = sm.Logit(y, sm.add_constant(x)).fit(disp=0)
+    model = float(np.sum(y * np.log(p) + (1 - y) * np.log(1 - p)))
+    none = fit.llnull
+    sample = make_sample(y, p)
+    found = likelihood_indexes(sample, sample.once(EventCells.of), MISSED)
+    d, u = (2 * (model - none) - 1) / n, (2 * (fit.llf - model) - 2) / n
+    assert found["discrimination_index"].estimate == pytest.approx(d)
+    assert found["unreliability_index"].estimate == pytest.approx(u, abs=1e-9)
+    assert found["quality_index"].estimate == pytest.approx(d - u)
+    r2 = (1 - np.exp(2 * (none - model) / n)) / (1 - np.exp(2 * none / n))
+    assert found["r2"].estimate == pytest.approx(r2)
+
+    def of_name(name):
+        def value(y, p):
+            sample = make_sample(y, p)
+            return likelihood_indexes(sample, sample.once(EventCells.of), MISSED)[name].estimate
+
+        return value
+
+    for name in ("discrimination_index", "quality_index", "r2"):
+        width = np.diff(found[name].interval)[0] / (2 * 1.96)
+        assert width == pytest.approx(jackknife(of_name(name), y, p), rel=0.08), name
+
+
+def test_predictions_of_0_and_1_are_left_out_of_the_likelihood(problem):
+    y, p = problem
+    more = np.append(y, [0, 1]), np.append(p, [0.0, 1.0])
+    found = [
+        likelihood_indexes(sample, sample.once(EventCells.of), MISSED)
+        for sample in (make_sample(y, p), make_sample(*more))
+    ]
+    for name, one in found[0].items():
+        assert found[1][name].estimate == pytest.approx(one.estimate), name
+
+
+def test_net_benefit_counts(problem):
+    y, p = problem
+    sample = make_sample(y, p)
+    for t in (0.05, 0.2, 0.6):
+        true, false = np.sum((p >= t) & (y == 1)), np.sum((p >= t) & (y == 0))
+        found = NetBenefit.at(sample, t, MISSED)
+        assert found.estimate == pytest.approx((true - false * t / (1 - t)) / len(y))
+        assert found.treat_all == pytest.approx(y.mean() - (1 - y.mean()) * t / (1 - t))
+        assert found.over_others == pytest.approx(found.estimate - max(found.treat_all, 0))
+        assert found.n_treated == true + false
+        low, high = found.confidence_interval
+        assert low < found.estimate < high
+
+
+def test_nobody_is_treated(problem):
+    y, p = problem
+    found = NetBenefit.at(make_sample(y, p), 0.999, MISSED)
+    assert (found.n_treated, found.estimate) == (0, 0.0)
+    assert np.isnan(found.confidence_interval.low)
