@@ -20,7 +20,8 @@ from benchmarks.markdown import table
 from benchmarks.pages import Studies
 from caltest.clinical import clinical_calibration
 from caltest.clinical._discrimination import c_statistic
-from caltest.clinical._overall import NetBenefit, brier_scores, likelihood_indexes
+from caltest.clinical._net_benefit import NetBenefit
+from caltest.clinical._overall import brier_scores, likelihood_indexes
 from caltest.estimation.event._event_cells import EventCells
 from caltest.predictions._sample import make_sample
 from caltest.statistics import E50, E90, ECI, ICI, Emax

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -15,7 +16,8 @@ from caltest.clinical._curve_intervals import CurveSimulation
 from caltest.clinical._discrimination import c_statistic
 from caltest.clinical._mean_interval import UNKNOWN
 from caltest.clinical._measure import Measure
-from caltest.clinical._overall import NetBenefit, brier_scores, likelihood_indexes
+from caltest.clinical._net_benefit import NetBenefit
+from caltest.clinical._overall import brier_scores, likelihood_indexes
 from caltest.estimation._options import event_of
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._in_the_large import InTheLarge
@@ -173,13 +175,14 @@ def clinical_calibration(
     *curves, brier, cox = errors.answers
     expected = cells.predicted + cells.certain
     notes = [*test.notes, *_few_events(sample)]
+    measures = [
+        *_of_logistic_model(cells, level),
+        *_of_curve(curves, intervals),
+        *_of_others(sample, cells, brier, cox, missed),
+    ]
     return ClinicalCalibration(
         test=test,
-        measures=(
-            *_of_logistic_model(cells, level),
-            *_of_curve(curves, intervals),
-            *_of_others(sample, cells, brier, cox, missed),
-        ),
+        measures=tuple(replace(measure, confidence_level=level_of(level)) for measure in measures),
         net_benefits=tuple(NetBenefit.at(sample, cut, missed) for cut in cuts),
         curve=curve,
         smoother=smoother,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,14 @@ from numpy.typing import NDArray
 from caltest.clinical._curve_intervals import CurveSimulation
 from caltest.estimation.uncertainty._prediction_distribution import prediction_density
 from caltest.predictions._sample import Sample
+from caltest.results import Result
+from caltest.results._description import Description, Table, counted
 
 _N_POINTS = 10  # groups of patients with similar risks
 
 
-@dataclass(frozen=True, eq=False)
-class ClinicalCurve:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ClinicalCurve(Result):
     """A smooth calibration curve, where it would be if the predictions were calibrated, and groups of similar risks.
 
     Attributes
@@ -39,6 +42,9 @@ class ClinicalCurve:
     observed: NDArray[np.float64]
     densities: Mapping[str, NDArray[np.float64]]
 
+    _columns: ClassVar[tuple[str, ...]] = ("prediction", "frequency", "lower", "upper")
+    _left_out: ClassVar[frozenset[str]] = frozenset({"densities"})
+
     @classmethod
     def of(cls, sample: Sample, simulation: CurveSimulation, missed: float) -> ClinicalCurve:
         """Return the curve of a sample, and its band from simulated labels."""
@@ -48,15 +54,23 @@ class ClinicalCurve:
         total = np.add.reduceat(weight, first)
         risk, observed = (np.add.reduceat(weight * each, first) / total for each in (sample.event, sample.outcome))
         event = sample.outcome > 0
+        densities = {
+            name: prediction_density(sample.event[some], weight[some])
+            for name, some in {"with the event": event, "without it": ~event}.items()
+        }
         return cls(
-            simulation.sample.event,
-            simulation.curve,
-            np.clip(lower, 0.0, 1.0),
-            np.clip(upper, 0.0, 1.0),
-            risk,
-            observed,
-            {
-                "with the event": prediction_density(sample.event[event], weight[event]),
-                "without it": prediction_density(sample.event[~event], weight[~event]),
-            },
+            prediction=simulation.sample.event,
+            frequency=simulation.curve,
+            lower=np.clip(lower, 0.0, 1.0),
+            upper=np.clip(upper, 0.0, 1.0),
+            mean_risk=risk,
+            observed=observed,
+            densities=densities,
         )
+
+    def _describe(self) -> Description:
+        rows = [
+            (f"{risk:.4g}", f"{observed:.4g}") for risk, observed in zip(self.mean_risk, self.observed, strict=True)
+        ]
+        title = f"Smooth calibration curve at {counted(len(self.prediction), 'predicted risk')}"
+        return Description(title, (), [Table(("mean risk", "observed"), rows)])

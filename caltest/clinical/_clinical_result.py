@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from caltest.clinical._clinical_curve import ClinicalCurve
 from caltest.clinical._measure import Measure
-from caltest.clinical._overall import NetBenefit
-from caltest.estimation.event._event_estimate import show_interval
+from caltest.clinical._net_benefit import HEAD, NetBenefit
 from caltest.predictions.inputs._refusals import refuse
 from caltest.results import Note, Result, TestResult, Verdict
 from caltest.results._decision import DecisionWord
@@ -144,8 +142,10 @@ class ClinicalCalibration(Result):
         """Return the net benefits as a pandas frame, one threshold in each row."""
         import pandas as pd
 
-        return pd.DataFrame([_benefit_record(one) for one in self.net_benefits]).drop(
-            columns=["interval", "over_interval"]
+        return (
+            pd.concat([one.to_frame() for one in self.net_benefits], ignore_index=True)
+            if self.net_benefits
+            else pd.DataFrame()
         )
 
     def to_latex(self) -> str:
@@ -163,9 +163,8 @@ class ClinicalCalibration(Result):
         if self.net_benefits:
             lines.append(r"\midrule")
             for one in self.net_benefits:
-                interval = _interval(one.confidence_interval)
-                words = f"net benefit at {one.threshold:g}"
-                lines.append(_latex_line((words, f"{one.estimate:.4g}".replace("-", "$-$"), _latex(interval), "", "")))
+                _, _, estimate, interval, *_ = map(_latex, one.row)
+                lines.append(_latex_line((f"net benefit at {one.threshold:g}", estimate, interval, "", "")))
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
     def _describe(self) -> Description:
@@ -179,16 +178,7 @@ class ClinicalCalibration(Result):
             else:
                 tables.append(Table(head, [row[:3] for row in rows]))
         if self.net_benefits:
-            columns = {
-                "threshold": "{threshold:g}",
-                "treated": "{n_treated:,}",
-                "net benefit": "{net_benefit:.4g}",
-                "interval": "{interval}",
-                "treat all": "{treat_all:.4g}",
-                "gain": "{over_others:.4g}",
-                "its interval": "{over_interval}",
-            }
-            tables.append(Table.of(map(_benefit_record, self.net_benefits), columns))
+            tables.append(Table(HEAD, [one.row for one in self.net_benefits]))
         size = sized(self.n_samples, self.n_groups, weighted=self.weighted)
         return Description(
             f"Validation of predicted risks ({size}, {self.n_events:,} events)",
@@ -213,26 +203,6 @@ class ClinicalCalibration(Result):
                 "is that over the better one of treating everybody and nobody."
             )
         return found
-
-
-def _benefit_record(one: NetBenefit) -> dict[str, Any]:
-    return {
-        "threshold": one.threshold,
-        "n_treated": one.n_treated,
-        "net_benefit": one.estimate,
-        "lower": one.confidence_interval.low,
-        "upper": one.confidence_interval.high,
-        "treat_all": one.treat_all,
-        "over_others": one.over_others,
-        "over_others_lower": one.over_others_interval.low,
-        "over_others_upper": one.over_others_interval.high,
-        "interval": _interval(one.confidence_interval),
-        "over_interval": _interval(one.over_others_interval),
-    }
-
-
-def _interval(interval: Any) -> str:
-    return "" if math.isnan(interval.low) else show_interval(interval)
 
 
 def _latex_line(cells: tuple[str, ...]) -> str:

@@ -6,15 +6,16 @@ import math
 from dataclasses import dataclass
 
 from caltest.estimation.event._event_estimate import show_interval
-from caltest.results import ConfidenceInterval
+from caltest.results import ConfidenceInterval, Result
 from caltest.results._decision import align_pvalue
+from caltest.results._description import Description, Table
 
 
-@dataclass(frozen=True)
-class Measure:
+@dataclass(frozen=True, eq=False, repr=False)
+class Measure(Result):
     """One number of a validation.
 
-    Parameters
+    Attributes
     ----------
     name : str
         Its name in code, such as "calibration_slope".
@@ -31,14 +32,8 @@ class Measure:
         if calibration does not determine it.
     pvalue : float
         P-value of "the predictions are calibrated", from this number; NaN where there is none.
-
-    Examples
-    --------
-    >>> from caltest.results import ConfidenceInterval
-    >>> interval = ConfidenceInterval(0.6, 0.9)
-    >>> slope = Measure("calibration_slope", "calibration slope", "calibration", 0.75, interval, 1.0)
-    >>> slope.estimate, slope.confidence_interval.high
-    (0.75, 0.9)
+    confidence_level : float
+        Probability with which the interval contains its target.
     """
 
     name: str
@@ -48,6 +43,7 @@ class Measure:
     confidence_interval: ConfidenceInterval
     if_calibrated: float = math.nan
     pvalue: float = math.nan
+    confidence_level: float = 0.95
 
     @property
     def row(self) -> tuple[str, ...]:
@@ -56,3 +52,10 @@ class Measure:
         estimate, calibrated = shown
         interval = show_interval(self.confidence_interval)
         return self.words, estimate, "" if interval == "none" else interval, calibrated, align_pvalue(self.pvalue)
+
+    def _describe(self) -> Description:
+        return Description(
+            f"{self.words} ({self.about})",
+            (),
+            [Table(("", "estimate", "interval", "if calibrated", "p-value"), [self.row])],
+        )

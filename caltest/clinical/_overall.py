@@ -1,4 +1,4 @@
-"""Brier score, likelihood indexes and net benefit: values of predictions that are not about calibration alone."""
+"""Brier score and likelihood indexes: values of predictions that are not about calibration alone."""
 
 from __future__ import annotations
 
@@ -88,52 +88,3 @@ def likelihood_indexes(sample: Sample, cells: EventCells, missed: float) -> dict
 
 def _log_likelihood(logit: Floats, happened: Booleans) -> Floats:
     return np.asarray(-np.logaddexp(0.0, np.where(happened, -logit, logit)))
-
-
-@dataclass(frozen=True)
-class NetBenefit:
-    r"""Net benefit of treating those whose predicted risk is at least a threshold t.
-
-    .. math:: \frac1n \sum_i 1\{p_i \ge t\} \Bigl(y_i - (1 - y_i) \frac t{1 - t}\Bigr)
-
-    Attributes
-    ----------
-    threshold : float
-        The threshold t.
-    n_treated : int
-        Number of observations with a predicted risk of at least t.
-    estimate : float
-        Net benefit, in true positives for each observation.
-    confidence_interval : ConfidenceInterval
-        Its interval; NaN if nobody would be treated.
-    treat_all : float
-        Net benefit of treating everybody; that of treating nobody is 0.
-    over_others, over_others_interval : float, ConfidenceInterval
-        Net benefit minus the larger one of treating everybody and nobody, with its interval.
-    """
-
-    threshold: float
-    n_treated: int
-    estimate: float
-    confidence_interval: ConfidenceInterval
-    treat_all: float
-    over_others: float
-    over_others_interval: ConfidenceInterval
-
-    @classmethod
-    def at(cls, sample: Sample, threshold: float, missed: float) -> NetBenefit:
-        """Return the net benefit at a threshold."""
-        treated = sample.event >= threshold
-        worth = np.where(sample.outcome > 0, 1.0, -threshold / (1 - threshold))
-        own = Overall.of_mean(worth * treated, sample, missed)
-        everybody = float(np.average(worth, weights=sample.weight))
-        more = Overall.of_mean(worth * treated - (worth if everybody > 0 else 0.0), sample, missed)
-        return cls(
-            threshold,
-            int(np.count_nonzero(treated)),
-            own.estimate,
-            own.interval,
-            everybody,
-            more.estimate,
-            more.interval,
-        )

@@ -1,10 +1,10 @@
-"""Brier scores, likelihood indexes and net benefit equal loops and statsmodels; their influences sum to 0."""
+"""Brier scores and likelihood indexes equal loops and statsmodels; their influences sum to 0."""
 
 import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from caltest.clinical._overall import NetBenefit, brier_scores, likelihood_indexes
+from caltest.clinical._overall import brier_scores, likelihood_indexes
 from caltest.estimation.event._event_cells import EventCells
 from caltest.predictions._sample import make_sample
 
@@ -42,7 +42,6 @@ def test_brier_scores(problem):
 
 
 def test_likelihood_indexes_are_those_of_statsmodels(problem):
-    sm = pytest.importorskip("statsmodels.api", reason="statsmodels is compared with: pip install statsmodels")
     y, p = problem
     n, x = len(y), logit(p)
     fit = sm.Logit(y, sm.add_constant(x)).fit(disp=0)
@@ -78,24 +77,3 @@ def test_predictions_of_0_and_1_are_left_out_of_the_likelihood(problem):
     ]
     for name, one in found[0].items():
         assert found[1][name].estimate == pytest.approx(one.estimate), name
-
-
-def test_net_benefit_counts(problem):
-    y, p = problem
-    sample = make_sample(y, p)
-    for t in (0.05, 0.2, 0.6):
-        true, false = np.sum((p >= t) & (y == 1)), np.sum((p >= t) & (y == 0))
-        found = NetBenefit.at(sample, t, MISSED)
-        assert found.estimate == pytest.approx((true - false * t / (1 - t)) / len(y))
-        assert found.treat_all == pytest.approx(y.mean() - (1 - y.mean()) * t / (1 - t))
-        assert found.over_others == pytest.approx(found.estimate - max(found.treat_all, 0))
-        assert found.n_treated == true + false
-        low, high = found.confidence_interval
-        assert low < found.estimate < high
-
-
-def test_nobody_is_treated(problem):
-    y, p = problem
-    found = NetBenefit.at(make_sample(y, p), 0.999, MISSED)
-    assert (found.n_treated, found.estimate) == (0, 0.0)
-    assert np.isnan(found.confidence_interval.low)

@@ -83,7 +83,10 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     results.Number: lambda: ct.calibration_test(*problem(), **FIXED).verdict.numbers[0],
     hypothesis_tests.CalibrationTable: lambda: ct.calibration_table(*problem(), **FIXED),
     hypothesis_tests.CalibrationReport: lambda: ct.calibration_report(*problem(), **FIXED),
-    clinical.ClinicalCalibration: lambda: clinical.clinical_calibration(*two_classes(), **FIXED),
+    clinical.ClinicalCalibration: lambda: clinical.clinical_calibration(*two_classes(), thresholds=[0.3], **FIXED),
+    clinical.ClinicalCurve: lambda: example(clinical.ClinicalCalibration).curve,
+    clinical.Measure: lambda: example(clinical.ClinicalCalibration)["ICI"],
+    clinical.NetBenefit: lambda: example(clinical.ClinicalCalibration).net_benefits[0],
     hypothesis_tests.GCETable: lambda: ct.gce_table(*problem(), **FIXED),
     hypothesis_tests.SubgroupTests: lambda: ct.subgroup_tests(
         *problem(), subgroup=SUBGROUP[np.arange(300) % 2], **FIXED

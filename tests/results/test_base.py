@@ -32,6 +32,7 @@ from tests.reference.examples import subclasses
 from tests.results.examples import EXAMPLES, content, described, example
 
 ROOMS = (
+    ct.clinical,
     ct.results,
     predictions,
     resampling,
