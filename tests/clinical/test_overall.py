@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 from scipy.special import expit, logit
 
 from caltest.clinical._overall import brier_scores, likelihood_indexes
