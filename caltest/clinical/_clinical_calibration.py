@@ -28,7 +28,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._refusals import refuse, refuse_if, require
-from caltest.predictions.inputs._validation import is_number, validate_rng
+from caltest.predictions.inputs._validation import is_number, validate_given_problem, validate_rng
 from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import ClinicalOptions, drawing_of
@@ -36,6 +36,7 @@ from caltest.resampling.engine._run import Answer, run
 from caltest.resampling.engine._stopping import FEWER_DRAWS
 from caltest.results import ConfidenceInterval, Note
 from caltest.results._decision import level_of
+from caltest.results._description import counted
 from caltest.results._progress import reporting
 from caltest.statistics import E50, E90, ECI, ICI, CoxScore, Emax, Omnibus, Spiegelhalter
 
@@ -109,8 +110,9 @@ def clinical_calibration(
     **Intervals.** Observed/expected, intercept and slope have those of their own functions. Those of the distances are
     found by simulation: they hold the distances of errors of four shapes (observed curve, logistic recalibration,
     shifts up and down) that the labels do not contradict, and their target is the distance of the curve that the same
-    smoother has for infinitely many labels. The c-statistic has that of DeLong et al. for its logit. The others are
-    means of observations: their intervals remove the skewness (Hall 1992), and are approximations for many events.
+    smoother has for infinitely many labels. The c-statistic has that of DeLong et al. for its logit, net benefit
+    that of two shares (Zou and Donner 2008). The others are means of observations: their intervals remove the skewness
+    (Hall 1992), and are approximations for many events.
     Their simulated coverage is in docs/validity.md. With ``groups`` all of them hold groups together.
 
     **P-values** are valid at every sample size for independent observations, as those of `caltest.calibration_test`.
@@ -152,6 +154,12 @@ def clinical_calibration(
     parts = ICI(smoother), E50(smoother), E90(smoother), Emax(smoother), ECI(smoother)
     level = options["alpha"]
     missed = level / 2
+    prob, _ = validate_given_problem(y_true, y_prob, options["classes"])
+    refuse_if(
+        prob.shape[1] != 2,
+        f"`y_prob` must be the predicted risk of one event, got {prob.shape[1]} classes. Validate each class by "
+        "itself: `y_true == label` with its column of `y_prob`.",
+    )
     sample, about = event_of(y_true, y_prob, {**options, "lens": Canonical(), "region": None})
     _validate_labels(sample)
     rng, null = validate_rng(options["rng"]), Consistency()
@@ -221,12 +229,14 @@ def _validate_labels(sample: Sample) -> None:
 
 def _few_events(sample: Sample) -> list[Note]:
     events = int(np.count_nonzero(sample.outcome))
-    rarer, what = min((events, "events"), (sample.n_samples - events, "observations without the event"))
+    rarer, what = min((events, "event"), (sample.n_samples - events, "observation"))
     if rarer >= _FEWEST:
         return []
+    without = "" if what == "event" else " without the event"
     text = (
-        f"There are only {rarer} {what}: the measures say little, and intervals of means of observations are too "
-        "short. About 100 of each are needed to judge calibration (Vergouwe et al. 2005)."
+        f"There {'is' if rarer == 1 else 'are'} only {counted(rarer, what)}{without}: the measures say little, and "
+        "intervals of means of observations are too short. About 100 of each are needed to judge "
+        "calibration (Vergouwe et al. 2005)."
     )
     return [Note("C213", text)]
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
+from caltest.predictions.inputs._parts import effective_number
 from caltest.resampling.draws._signs import sums_of_groups
 from caltest.results import ConfidenceInterval
 
@@ -35,13 +36,9 @@ class Spread:
         themselves where all observations are. The quantile is that of the normal distribution, with groups that of
         Student's for their number minus 1. None if nothing varies, or with fewer than 6 groups or observations.
         """
-        from scipy.special import ndtri, stdtrit
-
-        parts = influence * sample.weight_or_ones / sample.n_samples
-        number, quantile = sample.n_samples, float(ndtri(1 - missed))
+        parts, number = influence * sample.weight_or_ones / sample.n_samples, sample.n_samples
         if sample.n_groups is not None:
             parts, number = sums_of_groups(sample, parts), sample.n_groups
-            quantile = float(stdtrit(max(number - 1, 1), 1 - missed))
         if number < FEWEST_UNITS:
             return None
         ratio = number / (number - 1)
@@ -49,7 +46,16 @@ class Spread:
         if not 0 < error < math.inf:
             return None
         skewness = ratio**1.5 * float(np.power(parts, 3).sum()) / error**3
-        return cls(error, min(max(skewness, -_MOST_SKEWED), _MOST_SKEWED), quantile)
+        return cls(error, min(max(skewness, -_MOST_SKEWED), _MOST_SKEWED), cls.quantile_of(sample, missed))
+
+    @staticmethod
+    def quantile_of(sample: Sample, missed: float) -> float:
+        """Return the quantile 1 - ``missed`` of a standardised difference."""
+        from scipy.special import ndtri, stdtrit
+
+        if sample.n_groups is None:
+            return float(ndtri(1 - missed))
+        return float(stdtrit(max(sample.n_groups - 1, 1), 1 - missed))
 
 
 def mean_interval(estimate: float, influence: Floats, sample: Sample, missed: float) -> ConfidenceInterval:
@@ -78,6 +84,25 @@ def logit_interval(share: float, influence: Floats, sample: Sample, missed: floa
         return UNKNOWN
     reach, logit = spread.quantile * spread.error / (share * (1 - share)), math.log(share / (1 - share))
     return ConfidenceInterval(1 / (1 + math.exp(reach - logit)), 1 / (1 + math.exp(-reach - logit)))
+
+
+def share_interval(happened: Floats, sample: Sample, missed: float) -> tuple[float, ConfidenceInterval]:
+    """Return the share of observations to which something happened, ``(n_samples,)`` of 0 and 1, with its interval.
+
+    Wilson's (1927) of as many independent observations of equal weight as the share is worth; if it happened to none or
+    to all, of as many as there are groups, or effective observations.
+    """
+    share = float(np.average(happened, weights=sample.weight))
+    spread = Spread.of(happened - share, sample, missed)
+    worth = float(sample.n_groups or effective_number(sample.weight_or_ones))
+    quantile = Spread.quantile_of(sample, missed)
+    if spread is not None and 0 < share < 1:
+        worth = share * (1 - share) / spread.error**2
+    square = quantile**2 / worth
+    middle, reach = share + square / 2, math.sqrt(square * (share * (1 - share) + square / 4))
+    return share, ConfidenceInterval(
+        max(middle - reach, 0.0) / (1 + square), min(middle + reach, 1 + square) / (1 + square)
+    )
 
 
 def _with_skewness(x: float, skewness: float) -> float:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from caltest.clinical._overall import Overall
+from caltest.clinical._mean_interval import share_interval
 from caltest.estimation.event._event_estimate import show_interval
+from caltest.predictions._arrays import Booleans
 from caltest.predictions._sample import Sample
 from caltest.results import ConfidenceInterval, Result
 from caltest.results._decision import level_of
@@ -29,7 +31,7 @@ class NetBenefit(Result):
     estimate : float
         Net benefit, in true positives for each observation.
     confidence_interval : ConfidenceInterval
-        Its interval; NaN if nobody would be treated.
+        Its interval: Wilson's for both shares, together as in Zou and Donner (2008, Statistics in Medicine 27).
     treat_all : float
         Net benefit of treating everybody; that of treating nobody is 0.
     gain, gain_interval : float, ConfidenceInterval
@@ -50,19 +52,21 @@ class NetBenefit(Result):
     @classmethod
     def at(cls, sample: Sample, threshold: float, missed: float) -> NetBenefit:
         """Return the net benefit at a threshold."""
-        treated = sample.event >= threshold
-        worth = np.where(sample.outcome > 0, 1.0, -threshold / (1 - threshold))
-        own = Overall.of_mean(worth * treated, sample, missed)
-        everybody = float(np.average(worth, weights=sample.weight))
-        more = Overall.of_mean(worth * treated - (worth if everybody > 0 else 0.0), sample, missed)
+        treated, event, cost = sample.event >= threshold, sample.outcome > 0, threshold / (1 - threshold)
+        own = _difference(treated & event, treated & ~event, cost, sample, missed)
+        everybody = float(np.average(np.where(event, 1.0, -cost), weights=sample.weight))
+        more = own
+        if everybody > 0:  # those who are not treated: fewer false positives, at the price of missed events
+            less, (low, high) = _difference(~treated & event, ~treated & ~event, cost, sample, missed)
+            more = -less, ConfidenceInterval(-high, -low)
         return cls(
             threshold=threshold,
             n_treated=int(np.count_nonzero(treated)),
-            estimate=own.estimate,
-            confidence_interval=own.interval,
+            estimate=own[0],
+            confidence_interval=own[1],
             treat_all=everybody,
-            gain=more.estimate,
-            gain_interval=more.interval,
+            gain=more[0],
+            gain_interval=more[1],
             confidence_level=level_of(2 * missed),
         )
 
@@ -80,3 +84,26 @@ class NetBenefit(Result):
 
 HEAD = "threshold", "treated", "net benefit", "interval", "treat all", "gain", "its interval"
 """What the numbers of a line are."""
+
+
+def _difference(
+    right: Booleans, wrong: Booleans, cost: float, sample: Sample, missed: float
+) -> tuple[float, ConfidenceInterval]:
+    r"""Return a share a minus ``cost`` times a share b of patients, of which none is among both, with its interval.
+
+    With the limits of Wilson's intervals of both, and the correlation :math:`r = -\sqrt{ab / ((1 - a) (1 - b))}` of
+    multinomial shares, the lower limit is (Zou and Donner 2008)
+
+    .. math:: a - c b - \sqrt{(a - l_a)^2 + c^2 (u_b - b)^2 - 2 r c (a - l_a) (u_b - b)}.
+    """
+    (a, (a_low, a_high)), (b, (b_low, b_high)) = (
+        share_interval(each.astype(np.float64), sample, missed) for each in (right, wrong)
+    )
+    odds = a / (1 - a) * b / (1 - b) if a < 1 and b < 1 else 0.0
+    value, r = a - cost * b, -math.sqrt(odds)
+
+    def reach(of_a: float, of_b: float) -> float:
+        return math.sqrt(of_a**2 + of_b**2 - 2 * r * of_a * of_b)
+
+    low, high = reach(a - a_low, cost * (b_high - b)), reach(a_high - a, cost * (b - b_low))
+    return value, ConfidenceInterval(value - low, value + high)

@@ -178,7 +178,7 @@ def test_bad_input(problem):
             clinical_calibration(y, p, thresholds=thresholds, **QUICK)
     with pytest.raises(ValueError, match="must hold events and other observations, got 0 events among 300"):
         clinical_calibration(np.zeros(300, dtype=int), p, **QUICK)
-    with pytest.raises(ValueError, match="two outcomes"):
+    with pytest.raises(ValueError, match="`y_prob` must be the predicted risk of one event, got 3 classes"):
         clinical_calibration(np.arange(30) % 3, np.full((30, 3), 1 / 3), **QUICK)
     with pytest.raises(ValueError, match="smoother"):
         clinical_calibration(y, p, smoother="kernel", **QUICK)
