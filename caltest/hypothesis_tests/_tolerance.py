@@ -19,6 +19,7 @@ from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if, validate_positive
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, LimitDistribution, Tail, chi_squared
+from caltest.resampling.distributions._root import root_between
 from caltest.resampling.engine._run import Answer, settle
 from caltest.results import ConfidenceInterval, Number
 from caltest.results._description import Table, percent
@@ -279,7 +280,6 @@ def tolerance_test(
 
 def _largest_margin(value: float, freedom: int, n_samples: int, alpha: float) -> float:
     """Return the margin at which the p-value of a statistic is the level."""
-    from scipy.optimize import brentq
 
     def excess(margin: float) -> float:
         return float(tolerance_pvalue(value, freedom, n_samples, margin)) - alpha
@@ -288,7 +288,7 @@ def _largest_margin(value: float, freedom: int, n_samples: int, alpha: float) ->
         return 0.0
     if not math.isfinite(value):
         return math.inf
-    return float(brentq(excess, 0.0, math.sqrt(value / n_samples), xtol=1e-9))
+    return root_between(excess, 0.0, math.sqrt(value / n_samples), 1e-9)
 
 
 def _null(freedom: int, noncentrality: float) -> Distribution:

@@ -14,6 +14,7 @@ from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cells_of
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
+from caltest.resampling.distributions._root import root_between
 from caltest.statistics._skce import residuals
 from caltest.statistics._squared_l2 import SquaredL2
 
@@ -323,10 +324,8 @@ def _low_quantile(degrees_of_freedom: float) -> float:
 
 def _crossing(decreasing: Callable[[float], float], largest: float) -> float:
     """Return the zero of a decreasing function on [0, largest], or the end that is nearer to it."""
-    from scipy.optimize import brentq
-
     if decreasing(0.0) <= 0:
         return 0.0
     if decreasing(largest) >= 0:
         return largest
-    return float(brentq(decreasing, 0.0, largest, xtol=1e-16, rtol=1e-12))
+    return root_between(decreasing, 0.0, largest, 1e-16)

@@ -15,6 +15,7 @@ from caltest.estimation.event._event_cells import EventCells
 from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._parts import sums_in_parts
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
+from caltest.resampling.distributions._root import root_between
 
 _EXACT_BELOW = 40.0  # variance of a number of events whose distribution is convolved
 _FURTHER, _REACH = 50, 12.0  # counts that are kept: so many, and so many standard deviations, above the mean
@@ -183,15 +184,13 @@ def without_skewness(deviation: Any, variance: Any, third: Any, most: float = _M
 
 def outward_root(gap: Callable[[float], float], start: float, step: float) -> float:
     """Return where a decreasing gap is 0, looking from the start in the direction of the step; infinite if nowhere."""
-    from scipy.optimize import brentq
-
     near, value = start, gap(start)
     if value <= 0:
         return start
     for _ in range(_STEPS):
         far = near + step
         if (beyond := gap(far)) <= 0:
-            return float(brentq(gap, near, far, xtol=_PRECISION * (1 + abs(far)))) if beyond < 0 else far
+            return root_between(gap, near, far, _PRECISION * (1 + abs(far))) if beyond < 0 else far
         near, step = far, 1.6 * step
     return math.copysign(math.inf, step)
 

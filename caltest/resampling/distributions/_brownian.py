@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._refusals import refuse
 from caltest.resampling.distributions._base import Distribution, Tail
+from caltest.resampling.distributions._root import root_between
 
 _TERMS = np.arange(12)
 _ODD, _SIGNS = 2 * _TERMS + 1, (-1.0) ** _TERMS
@@ -310,9 +311,11 @@ class BrownianDistribution(Distribution):
 
     def quantile(self, q: float) -> float:
         """Return the value t with P(T <= t) = q, to about 1e-12 of the scale."""
-        from scipy.optimize import brentq
 
-        return self.scale * float(brentq(lambda x: np.exp(self.limit.log_tail(np.array(x))) - (1 - q), 1e-3, 40.0))
+        def excess(x: float) -> float:
+            return float(np.exp(self.limit.log_tail(np.array(x)))) - (1 - q)
+
+        return self.scale * root_between(excess, 1e-3, 40.0, 1e-12)
 
 
 def _validated(statistic: ArrayLike) -> Floats:

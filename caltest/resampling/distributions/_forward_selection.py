@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from caltest.predictions._arrays import Floats
+from caltest.resampling.distributions._root import root_between
 from caltest.results._distribution import Distribution, Tail
 
 _NODES = 16  # of Gauss and Legendre in each interval: more change no digit of 9
@@ -115,11 +116,9 @@ class ForwardSelection(Distribution):
 
     def quantile(self, q: float) -> float:
         """Return the value t with P(T <= t) = q."""
-        from scipy.optimize import brentq
-
         if q <= 0:
             return 0.0
         high = self.mean + 1
         while self.sf(high) > 1 - q:
             high *= 2
-        return float(brentq(lambda x: 1 - q - self.sf(x), 0.0, high, xtol=1e-12))
+        return root_between(lambda x: 1 - q - self.sf(x), 0.0, high, 1e-12)
