@@ -140,8 +140,10 @@ class Paths(NamedTuple):
     ----------
     order : array of shape (n_paths, n_samples), unsigned integers
         Rows in the order of the score.
-    expected : array of shape (n_paths, n_samples)
-        Null probabilities of the event in this order.
+    expected : array of shape (n_paths, n_samples), or (n_samples, n_paths)
+        Null probabilities of the event in this order; or those of the rows, which are read where they are.
+    by_row : int
+        0 for those in this order, otherwise the number of paths.
     is_end : array of shape (n_paths, n_samples), bool
         Whether the next score in this order is larger.
     label : array
@@ -156,6 +158,7 @@ class Paths(NamedTuple):
 
     order: NDArray[Any]
     expected: NDArray[Any]
+    by_row: int
     is_end: NDArray[np.bool_]
     label: NDArray[Any]
     label_start: NDArray[np.int64]
@@ -197,7 +200,8 @@ def fill_path(p, order, score, expected, usual, paths, high, low, place):
             paths.events[p, b] = events
             paths.total[p, b] = total
         paths.order[p, j] = row
-        paths.expected[p, j] = expected[row]
+        if not paths.by_row:
+            paths.expected[p, j] = expected[row]
         place[row] = (group * n_blocks + b) * LANES + lane
         share += of_row + of_difference * (1.0 - expected[row] if usual[row] else expected[row])
         events += usual[row]
@@ -273,14 +277,14 @@ def _bound_group(typing_context, address, n_blocks, shift):
 
 
 @inner
-def _read_block(order, expected, is_end, label, first_label, step, labels, begin, end, count, total):
+def _read_block(order, expected, first, by_row, is_end, label, first_label, step, labels, begin, end, count, total):
     """Return the highest and the lowest value of a path in a block, infinite where nothing is read there."""
     high = -np.inf
     low = np.inf
     # Unsigned places, which cannot count from the end, and choices instead of branches: 3 times as fast.
     for j in range(uint64(begin), uint64(end)):
         count += labels[uint64(order[j])] == label[uint64(first_label) + uint64(step) * j]
-        total += expected[j]
+        total += expected[first + (uint64(by_row) * uint64(order[j]) if by_row else j)]
         value = count - total
         high = value if is_end[j] & (value > high) else high
         low = value if is_end[j] & (value < low) else low
@@ -322,6 +326,7 @@ def read_paths(
     unit = float(1 << shift)
     outcome = (uint64(1) << uint64(entry_shift)) - uint64(1)
     n_either = either.shape[1]
+    expected = paths.expected.ravel()
     for r in range(counts.shape[0]):
         place = first
         for group in range(table.shape[0]):
@@ -384,7 +389,9 @@ def read_paths(
                 if (up > high * unit or down > low * unit) and step not in (top, bottom):
                     some_high, some_low = _read_block(
                         paths.order[p],
-                        paths.expected[p],
+                        expected,
+                        uint64(p if paths.by_row else p * paths.order.shape[1]),
+                        paths.by_row,
                         paths.is_end[p],
                         paths.label,
                         paths.label_start[p],
@@ -406,7 +413,8 @@ def read_paths(
             elif turn >= 0:
                 either[r, turn] = high
             elif scale[p] > 0:
-                best = max(best, high / scale[p])
+                if high > best * scale[p]:  # otherwise rounding of paths that are shorter would enlarge it
+                    best = max(best, high / scale[p])
             elif high > 0.5:
                 best = np.inf
             turn += 1

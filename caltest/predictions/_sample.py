@@ -29,7 +29,7 @@ from caltest.results._other_names import AnswersOtherNames
 
 Derived = TypeVar("Derived")
 
-_BLOCK_ROWS = 2**16  # temporary arrays of many observations are made in parts
+_BLOCK_ROWS = 2**13  # temporary arrays of many observations are made in parts
 
 
 @dataclass(frozen=True, eq=False)

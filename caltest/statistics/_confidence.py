@@ -141,9 +141,8 @@ def _top_sample(sample: Sample) -> tuple[NDArray[Any], Sample]:
     """
     row = np.arange(sample.n_samples)
     top = sample.given.argmax(axis=1)
-    given, null = (
-        np.column_stack([1.0 - right, right])
-        for right in (prob[row, top].astype(np.float64) for prob in (sample.given, sample.given_null))
-    )
+    kinds = [sample.given] if sample.given_null is sample.given else [sample.given, sample.given_null]
+    rights = (prob[row, top].astype(np.float64) for prob in kinds)
+    given, null = [np.column_stack([1.0 - right, right]) for right in rights] * (3 - len(kinds))
     unknown = np.zeros(sample.n_samples, dtype=np.uint8)
     return top.astype(outcome_dtype(sample.n_outcomes)), Sample(given, unknown, null, sample.row, sample.weight)

@@ -19,6 +19,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import apply_scale_weight
 from caltest.predictions.cells._cells import contiguous_columns
 from caltest.predictions.cells._order import stable_order
+from caltest.predictions.inputs._validation import LARGE
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, chi_squared
 from caltest.resampling.distributions._brownian import EITHER_END, EXCURSION, RANGE, BrownianDistribution, BrownianLimit
 from caltest.resampling.draws._path_blocks import Path, PathBlocks
@@ -342,8 +343,17 @@ def _class_summary(sample: Sample) -> LargestExcursion:
     paths = (Path(score, _without_rounding(expected), k) for k, (score, expected) in enumerate(columns))
     shape, dtype = (sample.n_outcomes, sample.n_samples), outcome_dtype(sample.n_outcomes)
     kind = np.result_type(given, null)
-    blocks = PathBlocks.of(paths, *shape, dtype, expected_dtype=kind, usual=usual_labels(sample))
+    in_place = null if null.size > LARGE and _are_read_in_place(null, kind) else None
+    blocks = PathBlocks.of(paths, *shape, dtype, expected_dtype=kind, in_place=in_place, usual=usual_labels(sample))
     return LargestExcursion(blocks, np.sqrt(sample.of_predictions(_path_variances)))
+
+
+def _are_read_in_place(null: NDArray[Any], kind: np.dtype[Any]) -> bool:
+    """Return whether paths need no copy of the probabilities: no column is without rounding."""
+    plain = null.dtype == kind and null.flags.c_contiguous and null.flags.writeable
+    size = max(1, _BLOCK_VALUES // null.shape[1])
+    parts = (null[start : start + size] for start in range(0, len(null), size))
+    return plain and bool(np.logical_or.reduce([((some > 0) & (some < 1)).any(axis=0) for some in parts]).all())
 
 
 def _extremes(sample: Sample, outcomes: NDArray[Any], k: int) -> Floats:

@@ -27,7 +27,9 @@ from caltest.resampling.draws._alias_tables import FEW
 _MOST_ROWS = 2**16 - 1  # of a block: counts of 16 bits
 _LARGEST_SHIFT = 16
 _COUNTERS = 2**18  # of all replicates that are counted together
+_MOST_BLOCKS = 2048  # of 256, a fifth of the rows of a million were read in every draw
 _NO_USUAL, _ALL_LABELS, _DEPARTURES = 3.0, 1.5, 0.4  # factors of the number of blocks, measured: fewer where few depart
+_IN_PLACE = 4.0  # the same where what is read is far apart in memory
 EACH_PATH = 1.6  # the same where labels depart and every path is read, not only the one that goes farthest
 
 
@@ -80,6 +82,7 @@ class PathBlocks:
         label_dtype: np.dtype[Any],
         *,
         expected_dtype: np.dtype[Any] | type = np.float64,
+        in_place: NDArray[Any] | None = None,
         usual: NDArray[Any] | None = None,
         n_blocks: int | None = None,
         factor: float | None = None,
@@ -94,6 +97,8 @@ class PathBlocks:
             Their number, and that of the rows.
         label_dtype, expected_dtype : numpy.dtype
             Types of the labels, and of the null probabilities as they are stored.
+        in_place : array of shape (n_samples, n_paths), optional
+            Null probabilities of all paths, of type ``expected_dtype`` and writeable, if no copy of them shall be made.
         usual : array of shape (n_samples,), integers, optional
             Labels of the base path; -1 where a row has none. By default no row has one.
         n_blocks : int, optional
@@ -104,6 +109,7 @@ class PathBlocks:
         if factor is None:
             has_usual = np.zeros(1, dtype=np.bool_) if usual is None else usual >= 0
             factor = _DEPARTURES if has_usual.all() else _ALL_LABELS if has_usual.any() else _NO_USUAL
+            factor *= 1 if in_place is None else _IN_PLACE
         wanted = _default_n_blocks(n_samples, n_paths, factor) if n_blocks is None else n_blocks
         size = max(1, min(wanted, n_samples), -(-2 * n_samples // (_MOST_ROWS - 1)))
         # Bounds of values up to n_samples in absolute value reach twice as far.
@@ -116,7 +122,8 @@ class PathBlocks:
         step = np.zeros(n_paths, dtype=np.int64)
         made = Paths(
             np.empty(shape, dtype=unsigned(n_samples)),
-            np.empty(shape, dtype=expected_dtype),
+            np.empty(shape, dtype=expected_dtype) if in_place is None else in_place,
+            0 if in_place is None else n_paths,
             np.empty(shape, dtype=np.bool_),
             np.empty(0, dtype=label_dtype),
             np.zeros(n_paths, dtype=np.int64),
@@ -223,4 +230,4 @@ def _rows(place: NDArray[Any], usual: NDArray[Any] | None, dtype: np.dtype[Any])
 def _default_n_blocks(n_samples: int, n_paths: int, factor: float) -> int:
     """Return a number of blocks: the time of bounds grows with it, that of the rows to read falls with it."""
     groups = -(-n_paths // LANES)
-    return int(np.clip(np.sqrt(factor * n_samples / groups), 8, 256))
+    return int(np.clip(np.sqrt(factor * n_samples / groups), 8, _MOST_BLOCKS))

@@ -158,8 +158,11 @@ def _read_from_all(view: LensView, blocks: PathBlocks, n_samples: int) -> PathBl
     """Return the blocks of some observations, for labels of all."""
     if view.base_row is None:
         return blocks
-    order = view.base_row[blocks.paths.order].astype(unsigned(n_samples))
-    return replace(blocks, paths=blocks.paths._replace(order=order))
+    paths, order = blocks.paths, view.base_row[blocks.paths.order].astype(unsigned(n_samples))
+    if paths.by_row:  # rows of the view, which labels of all do not have
+        columns = zip(paths.expected.T, paths.order, strict=True)
+        paths = paths._replace(expected=np.stack([column[rows] for column, rows in columns]), by_row=0)
+    return replace(blocks, paths=paths._replace(order=order))
 
 
 def drawn_path(view: LensView, path: Path) -> Path:

@@ -7,8 +7,12 @@ import caltest
 from caltest._compiled._path_blocks import MINUS
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import make_sample
+from caltest.predictions._view import LensView
 from caltest.predictions.inputs import _validation
 from caltest.resampling.draws._path_blocks import Path, PathBlocks
+from caltest.resampling.draws._points import Points
+from caltest.resampling.draws._tally import Tally
+from caltest.statistics import ClasswiseKS
 
 
 def read(blocks, counts, labels, scale):
@@ -150,3 +154,29 @@ def test_classwise_ks_of_many_replicates(kind, single, most_classes, monkeypatch
         np.testing.assert_allclose(value, naive.max(axis=1), rtol=1e-11, atol=1e-11, err_msg=f"{n_samples} {n_classes}")
         shaped = caltest.statistics.ClasswiseKS().evaluate(sample, labels[:2].astype(np.int64).reshape(2, 1, -1))
         np.testing.assert_array_equal(shaped, value[:2, None])
+
+
+def test_predictions_are_read_where_they_are(monkeypatch):
+    """Of large data no sorted copy is made, unless a class is always 0 or 1; what is read is the same."""
+    rng = np.random.default_rng(0)
+    for name, share, is_in_place in (("even", 0, True), ("sharp", 0.97, True), ("one class never", 0, False)):
+        prob = PREDICTIONS[name](1000, 5, rng)
+        usual = np.eye(5)[prob.argmax(axis=1)]
+        prob = share * usual + (1 - share) * prob  # few labels depart from the usual one
+        labels = draw(prob, 9, rng)
+        found = []
+        for large in (prob.size, prob.size // 4):
+            monkeypatch.setattr("caltest.statistics._cumulative.LARGE", large)
+            base = make_sample(labels[0], prob)
+            some = LensView(base).take(np.flatnonzero(rng.permutation(1000) % 2) if not found else found[0][1])
+            values, kept = [], some.base_row
+            for view in (LensView(base), some):
+                summary = ClasswiseKS().summary(view.sample)
+                assert summary is not None
+                assert bool(summary.blocks.paths.by_row) == (is_in_place and large < prob.size)
+                values.append(ClasswiseKS().evaluate(view.sample, view.outcomes(labels)))
+                if share:
+                    tally = Tally(base.once(Points.of), [(view, summary)])
+                    values.append(tally.of_labels(labels)[view, summary])
+            found.append((values, kept))
+        np.testing.assert_array_equal(found[0][0], found[1][0])
