@@ -292,23 +292,7 @@ def _read_block(order, expected, first, by_row, is_end, label, first_label, step
 
 
 @kernel
-def read_paths(
-    counts,
-    first,
-    labels,
-    departed,
-    end,
-    entry_shift,
-    usual,
-    paths,
-    table,
-    shift,
-    scale,
-    bound,
-    largest,
-    either,
-    extremes,
-):
+def read_paths(counts, first, labels, departures, paths, table, shift, scale, bound, largest, either, extremes):
     """Fill the values of paths of labels whose blocks are counted.
 
     With ``scale (n_paths,)``, which may be empty, ``largest (n_replicates,)`` is the largest ``|path| / scale``; a path
@@ -318,10 +302,11 @@ def read_paths(
     the lowest, both with their start at 0, and the last one.
 
     ``counts (n_replicates, n_counters)`` are those of the blocks from column ``first`` on. A replicate has a row of
-    ``labels``, or all of them have the same one, ``(1, n_samples)``, from which they differ by what ``departed``; see
+    ``labels``, or all of them have the same one, ``(1, n_samples)``, from which they differ by ``departures``; see
     `_points.draw_departures`. What a draw has in ``table`` is overwritten, and so is ``bound``, of the shape of
     ``scale``. One loop reads paths for all three, because it is compiled once.
     """
+    departed, end, entry_shift, usual = departures
     last = table.shape[1] - 1
     unit = float(1 << shift)
     outcome = (uint64(1) << uint64(entry_shift)) - uint64(1)

@@ -208,7 +208,7 @@ class PathBlocks:
         either = np.empty((len(counts), 0)) if either is None else either
         extremes = np.empty((len(counts), 0, 3)) if extremes is None else extremes
         read = self.paths, self.table.copy(), self.shift, scale, np.empty(len(scale)), largest, either, extremes
-        read_paths(counts, first, labels, *departures, *read)
+        read_paths(counts, first, labels, departures, *read)
 
 
 def unsigned(n: int) -> np.dtype[Any]:

@@ -89,11 +89,8 @@ class CountedPaths:
         """Yield the entries that are events of each path, and the counter of each, from ``first`` on."""
         for blocks, rows, labels in zip(self.blocks, self.rows, self.labels, strict=True):
             for place, label in zip(blocks.rows.place.T, labels, strict=True):
-                yield (
-                    (rows * points.n_outcomes + label).astype(np.int32),
-                    place.astype(np.int32) + np.int32(first),
-                    None,
-                )
+                entry = (rows * points.n_outcomes + label).astype(np.int32)
+                yield entry, place.astype(np.int32) + np.int32(first), None
             first += blocks.n_counters
 
     @property
