@@ -3,3 +3,7 @@ from ._clinical_curve import ClinicalCurve as ClinicalCurve
 from ._clinical_result import ClinicalCalibration as ClinicalCalibration
 from ._measure import Measure as Measure
 from ._net_benefit import NetBenefit as NetBenefit
+from ._random_effects import RandomEffects as RandomEffects
+from ._sites import Site as Site
+from ._sites import SiteCalibration as SiteCalibration
+from ._sites import calibration_by_site as calibration_by_site

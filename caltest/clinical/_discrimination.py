@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from caltest.clinical._mean_interval import logit_interval
+from caltest.clinical._mean_interval import UNKNOWN, logit_interval
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.results import ConfidenceInterval
@@ -22,11 +22,23 @@ def c_statistic(sample: Sample, missed: float) -> tuple[float, ConfidenceInterva
     disjoint pairs of an event and another observation, the smaller of their numbers, bounds c: :math:`c^m` is at most
     the probability of that.
     """
+    value, influence = placements(sample)
+    if math.isnan(value):
+        return value, UNKNOWN
+    if value in (0.0, 1.0):
+        event = sample.outcome > 0
+        end = missed ** (1 / min(np.count_nonzero(event), np.count_nonzero(~event)))
+        return value, ConfidenceInterval(end, 1.0) if value else ConfidenceInterval(0.0, 1 - end)
+    return value, logit_interval(value, influence, sample, missed)
+
+
+def placements(sample: Sample) -> tuple[float, Floats]:
+    """Return the c-statistic, and what each observation adds to it, ``(n_samples,)``; NaN if all labels are equal."""
     event, weight = sample.outcome > 0, sample.weight_or_ones
     of_events, of_others = weight * event, weight * ~event
     total, rest = float(of_events.sum()), float(of_others.sum())
     if not total or not rest:
-        return math.nan, ConfidenceInterval(math.nan, math.nan)
+        return math.nan, np.zeros(sample.n_samples)
     _, first, place = np.unique(sample.event, return_index=True, return_inverse=True)
     others_below, events_below = (_below(values, first)[place] for values in (of_others, of_events))
     placement = np.where(event, others_below / rest, 1 - events_below / total)
@@ -35,11 +47,7 @@ def c_statistic(sample: Sample, missed: float) -> tuple[float, ConfidenceInterva
     if sample.group is None:  # the variances of the placements of events and of others have a mean each
         n, number = sample.n_samples, np.where(event, np.count_nonzero(event), np.count_nonzero(~event))
         influence *= np.sqrt((n - 1) / n * number / np.maximum(number - 1, 1))
-    found = logit_interval(value, influence, sample, missed)
-    if value in (0.0, 1.0):
-        end = missed ** (1 / min(np.count_nonzero(event), np.count_nonzero(~event)))
-        found = ConfidenceInterval(end, 1.0) if value else ConfidenceInterval(0.0, 1 - end)
-    return value, found
+    return value, influence
 
 
 def _below(weight: Floats, first: Integers) -> Floats:

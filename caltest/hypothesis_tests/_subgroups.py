@@ -171,7 +171,7 @@ def subgroup_tests(
         own = {"subgroup": subgroup, "lens": lens, "statistic": statistic, "correction": correction}
         return run_by_fold(subgroup_tests, y_true, y_prob, folds, **own, **options)
     prob, outcome = validate_problem(y_true, y_prob, options["classes"])
-    names, members, overlap = _validate_subgroup(subgroup, len(prob))
+    names, members, overlap = subgroup_members(subgroup, len(prob))
     validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE + (() if overlap else UNDER_INDEPENDENCE))
     stopping = stopping_of_tests(len(names), options, prob.size)
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
@@ -220,12 +220,14 @@ def _label_notes(members: Sequence[NDArray[np.bool_]], outcome: NDArray[np.int64
     return [Note("C204", text)]
 
 
-def _validate_subgroup(subgroup: Any, n_samples: int) -> tuple[list[str], list[NDArray[np.bool_]], bool]:
+def subgroup_members(
+    subgroup: Any, n_samples: int, argument: str = "subgroup"
+) -> tuple[list[str], list[NDArray[np.bool_]], bool]:
     """Return the name of each subgroup, which observations it holds, and whether subgroups may overlap."""
-    columns = _columns(subgroup)
+    columns = _columns(subgroup, argument)
     names, members = [], []
     for name, values in columns.items():
-        must = f"`subgroup` must have a label for each of the {n_samples:,} observations"
+        must = f"`{argument}` must have a label for each of the {n_samples:,} observations"
         require(len(values) == n_samples, must, len(values))
         levels, code = _levels(values)
         names += [f"{name}={level}" if name else str(level) for level in levels]
@@ -233,11 +235,11 @@ def _validate_subgroup(subgroup: Any, n_samples: int) -> tuple[list[str], list[N
     return names, members, len(columns) > 1
 
 
-def _columns(subgroup: Any) -> dict[str, Any]:
+def _columns(subgroup: Any, argument: str) -> dict[str, Any]:
     """Return the columns of a frame or of an array, by name; a single column of an array has none."""
     if hasattr(subgroup, "columns"):
         names = list(subgroup.columns)
-        refuse_if(len(set(names)) < len(names), f"`subgroup` must have columns of different names, got {names}.")
+        refuse_if(len(set(names)) < len(names), f"`{argument}` must have columns of different names, got {names}.")
         columns = {str(name): subgroup[name] for name in names}
     elif isinstance(subgroup, Mapping):
         columns = {str(name): values for name, values in subgroup.items()}
@@ -247,11 +249,11 @@ def _columns(subgroup: Any) -> dict[str, Any]:
         array = subgroup if isinstance(subgroup, np.ndarray) else np.asarray(subgroup, dtype=object)
         if array.ndim not in {1, 2} or np.ma.is_masked(array):
             refuse(
-                f"`subgroup` must have shape (n_samples,) or (n_samples, n_columns), without masked values, "
+                f"`{argument}` must have shape (n_samples,) or (n_samples, n_columns), without masked values, "
                 f"got {array.shape}."
             )
         columns = {"": array} if array.ndim == 1 else {str(k): column for k, column in enumerate(array.T)}
-    refuse_if(not columns, "`subgroup` must have at least one column, got none.")
+    refuse_if(not columns, f"`{argument}` must have at least one column, got none.")
     return columns
 
 

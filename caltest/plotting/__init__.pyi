@@ -1,4 +1,5 @@
 from ._clinical import plot_clinical_calibration as plot_clinical_calibration
+from ._clinical import plot_sites as plot_sites
 from ._comparison import plot_comparison as plot_comparison
 from ._cumulative_graphs import plot_cumulative_graphs as plot_cumulative_graphs
 from ._display import ReliabilityDisplay as ReliabilityDisplay

@@ -1,13 +1,28 @@
-"""The calibration curve of a clinical prediction model."""
+"""Pictures of the validation of a clinical prediction model: its calibration curve, and its sites."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
-from caltest.clinical import ClinicalCalibration
-from caltest.plotting._axes import COLORS, DENSITY, POINT, in_one_look, require, single
+import numpy as np
+
+from caltest.clinical import ClinicalCalibration, SiteCalibration
+from caltest.plotting._axes import (
+    COLORS,
+    DASHED,
+    DENSITY,
+    LINE,
+    POINT,
+    draw_forest,
+    in_one_look,
+    require,
+    several,
+    single,
+)
+from caltest.plotting._heading import first_sentence
 from caltest.plotting._prediction_axis import PredictionAxis, finish
+from caltest.results._decision import rejects
 from caltest.results._description import percent, sized
 
 if TYPE_CHECKING:
@@ -91,3 +106,80 @@ def plot_clinical_calibration(
     said = f"Calibration is {result.decision}"
     finish(axis, ax, COLORS[1:3], said, None, caption=caption, histogram=histogram, legend=legend)
     return ax
+
+
+@in_one_look
+def plot_sites(result: SiteCalibration, axes: Any = None) -> Any:
+    """Plot observed over expected events and the calibration slope of every site as forest plots.
+
+    Points are the estimates, lines their intervals; points are filled where calibration is rejected within the site
+    after the adjustment for the number of sites. Below stand the mean over sites, and the interval for a new site. Ends
+    beyond the ranges of the points are cut.
+
+    Parameters
+    ----------
+    result : SiteCalibration
+        From `caltest.clinical.calibration_by_site`.
+    axes : array of two matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    array of matplotlib.axes.Axes
+        What was drawn into.
+
+    Raises
+    ------
+    TypeError
+        If ``result`` is no `SiteCalibration`.
+    ValueError
+        If there is another number of axes.
+
+    Examples
+    --------
+    >>> import caltest, matplotlib
+    >>> import numpy as np
+    >>> matplotlib.use("Agg")
+    >>> rng = np.random.default_rng(0)
+    >>> risk, site = rng.beta(1, 3, 600), np.arange(600) % 4
+    >>> died = rng.random(600) < risk
+    >>> result = caltest.clinical.calibration_by_site(died, risk, site=site, n_resamples=99, rng=0)
+    >>> [ax.get_xlabel() for ax in result.plot()]
+    ['observed / expected events', 'calibration slope']
+    """
+    require(result, SiteCalibration, "result", "calibration_by_site")
+    summaries = {one.name: one for one in result.summaries}
+    names = [f"{site.name} ({site.n_events:,} of {site.n_samples:,})" for site in result.sites]
+    names += ["mean over sites", "a new site"] * bool(summaries)
+    axes = several(axes, (1, 2), (9.6, 1.8 + 0.3 * len(names)), sharey=True)
+    rejected = [bool(rejects(site.pvalue_adjusted, result.alpha)) for site in result.sites]
+    for ax, name, words in zip(
+        axes,
+        ("observed_expected", "calibration_slope"),
+        ("observed / expected events", "calibration slope"),
+        strict=True,
+    ):
+        measures = [getattr(site, name) for site in result.sites]
+        places = [one.estimate if math.isfinite(one.estimate) else math.nan for one in measures]
+        intervals = [one.confidence_interval for one in measures]
+        filled, summary = list(rejected), summaries.get(name)
+        if summaries:
+            places += [math.nan] * 2 if summary is None else [summary.estimate, math.nan]
+            unknown = (math.nan, math.nan)
+            intervals += (
+                [unknown] * 2 if summary is None else [summary.confidence_interval, summary.prediction_interval]
+            )
+            filled += [False] * 2
+        known = np.array([value for value in [*places, 1.0] if not math.isnan(value)])
+        margin = max(float(np.ptp(known)), 0.2)
+        low, high = known.min() - margin, known.max() + margin
+        if name == "observed_expected":
+            low = max(low, -0.05 * high)
+        cut = np.clip(np.array(intervals, dtype=float), low, high)
+        draw_forest(ax, places, filled, names, xlabel=words, title="", intervals=cut)
+        ax.axvline(1.0, color=LINE, zorder=1, **DASHED)
+        if summaries:
+            ax.axhline(len(result.sites) - 0.5, color=LINE, linewidth=0.6)
+        ax.set_xlim(low, high)
+    axes[0].set_title(first_sentence(result.verdict))
+    return axes

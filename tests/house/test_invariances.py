@@ -148,6 +148,9 @@ EXAMPLES: dict[str, Callable[[Data], Any]] = {
     "caltest.calibration_test with an exact distribution": call(ct.calibration_test, statistic=ECE, **FIXED),
     "caltest.cells_curve": call(ct.cells_curve, n_cells=[3, 5], **FIXED),
     "caltest.clinical.clinical_calibration": call(ct.clinical.clinical_calibration, thresholds=[0.4], **FIXED),
+    "caltest.clinical.calibration_by_site": lambda d: ct.clinical.calibration_by_site(
+        d.y, d.p, site=d.part, **d.design, **FIXED
+    ),
     "caltest.compare_models": lambda d: ct.compare_models(d.y, d.models, partition=CELLS, **d.design, **FIXED),
     "caltest.calibration_test with folds": lambda d: ct.calibration_test(
         d.y, d.p, statistic=ECE, folds=d.part, **d.design, **FIXED

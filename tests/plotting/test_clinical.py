@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from caltest.clinical import clinical_calibration
+from caltest.clinical import calibration_by_site, clinical_calibration
 
 
 def test_curve_band_and_groups_are_drawn():
@@ -28,3 +28,17 @@ def test_what_is_not_known_is_left_out():
     result = clinical_calibration(np.arange(8) % 2, np.linspace(0.1, 0.8, 8), n_resamples=19, rng=0)
     legend = result.plot(Figure(figsize=(6, 7), layout="constrained").subplots()).get_legend()
     assert "slope" not in legend.get_title().get_text()
+
+
+def test_sites_are_drawn_with_their_intervals():
+    rng = np.random.default_rng(1)
+    risk, site = rng.beta(1, 3, 600), np.arange(600) % 5
+    result = calibration_by_site((rng.random(600) < risk).astype(int), risk, site=site, n_resamples=299, rng=0)
+    axes = Figure(layout="constrained").subplots(1, 2)
+    assert list(result.plot(axes)) == list(axes)
+    points = np.concatenate([line.get_xydata() for line in axes[0].lines if line.get_marker() == "o"])
+    expected = [one.observed_expected.estimate for one in result] + [result.summaries[0].estimate]
+    np.testing.assert_allclose(np.sort(points[~np.isnan(points[:, 0]), 0]), np.sort(expected))
+    names = [label.get_text() for label in axes[0].get_yticklabels()]
+    assert names[0] == f"0 ({result.sites[0].n_events} of 120)"
+    assert names[-2:] == ["mean over sites", "a new site"]

@@ -106,6 +106,7 @@ def test_every_picture_is_tried(results):
     elsewhere |= {"plot_recalibration", "plot_before_after", "plot_parts"}  # test_recalibration, test_parts
     elsewhere |= {"plot_residual_correlation"}  # test_over_time
     elsewhere |= {"plot_cell_edges"}  # below
+    elsewhere |= {"plot_sites"}  # test_clinical
     assert pictures == set(ct.plotting.__all__) - elsewhere
 
 

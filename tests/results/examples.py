@@ -86,6 +86,9 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     clinical.ClinicalCalibration: lambda: clinical.clinical_calibration(*two_classes(), thresholds=[0.3], **FIXED),
     clinical.ClinicalCurve: lambda: example(clinical.ClinicalCalibration).curve,
     clinical.Measure: lambda: example(clinical.ClinicalCalibration)["ICI"],
+    clinical.SiteCalibration: lambda: clinical.calibration_by_site(*two_classes(), site=np.arange(300) % 4, **FIXED),
+    clinical.Site: lambda: example(clinical.SiteCalibration).sites[0],
+    clinical.RandomEffects: lambda: example(clinical.SiteCalibration).summaries[0],
     clinical.NetBenefit: lambda: example(clinical.ClinicalCalibration).net_benefits[0],
     hypothesis_tests.GCETable: lambda: ct.gce_table(*problem(), **FIXED),
     hypothesis_tests.SubgroupTests: lambda: ct.subgroup_tests(

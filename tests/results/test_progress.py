@@ -30,6 +30,9 @@ CALLS = {
     "calibration_table": lambda **more: ct.calibration_table(*problem(), n_resamples=199, rng=0, **more),
     "calibration_test": lambda **more: ct.calibration_test(*problem(), **FAST, **more),
     "by_fold": lambda **more: by_fold(ct.calibration_test, *problem(), FOLD, **FAST, **more),
+    "calibration_by_site": lambda **more: ct.clinical.calibration_by_site(
+        *two_classes(), site=FOLD, n_resamples=699, rng=0, **more
+    ),
     "clinical_calibration": lambda **more: ct.clinical.clinical_calibration(*two_classes(), **FAST, **more),
     "compare_models": lambda **more: ct.compare_models(problem()[0], three_models(), **FAST, **more),
     "cox_test": lambda **more: ct.cox_test(*two_classes(), **FAST, **more),

@@ -1,0 +1,376 @@
+"""Validation by site: the measures of every site, and what a new site would have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from caltest.clinical._discrimination import c_statistic, placements
+from caltest.clinical._mean_interval import UNKNOWN, Spread
+from caltest.clinical._measure import Measure
+from caltest.clinical._random_effects import FEWEST_SITES, RandomEffects
+from caltest.estimation.event._event_cells import EventCells
+from caltest.estimation.event._event_estimate import show_interval
+from caltest.estimation.event._in_the_large import InTheLarge
+from caltest.estimation.event._slope import Slope
+from caltest.hypothesis_tests._subgroups import SubgroupTests, subgroup_members, subgroup_tests
+from caltest.predictions._sample import Sample, induce
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._parts import part_of
+from caltest.predictions.inputs._refusals import refuse_if
+from caltest.predictions.inputs._validation import design_of, validate_given_problem
+from caltest.resampling.engine._options import ClinicalOptions
+from caltest.results import Note, Result, Verdict
+from caltest.results._decision import DecisionWord, align_pvalue, level_of
+from caltest.results._description import Description, Table, counted, percent
+from caltest.results._picture import Picture
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_HALF = 0.5  # an event, for the logarithm of a ratio without any
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Site(Result):
+    """The measures of one site.
+
+    Attributes
+    ----------
+    name : str
+        What the site is called.
+    n_samples, n_events : int
+        Number of observations and of events.
+    expected_events : float
+        Sum of the predictions (times weights, whose mean is 1).
+    observed_expected, calibration_slope, c_statistic : Measure
+        The measures with their intervals; NaN where there are too few events.
+    pvalue, pvalue_adjusted : float
+        P-value of the test of calibration within the site, and after Holm's correction for the number of sites.
+    """
+
+    name: str
+    n_samples: int
+    n_events: int
+    expected_events: float
+    observed_expected: Measure
+    calibration_slope: Measure
+    c_statistic: Measure
+    pvalue: float
+    pvalue_adjusted: float
+
+    head: ClassVar[tuple[str, ...]] = (
+        *("site", "patients", "events", "expected", "O/E", "interval", "slope", "its interval", "c", "adj. p"),
+    )
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """The line of a table."""
+        shown = []
+        for measure in (self.observed_expected, self.calibration_slope):
+            known = not math.isnan(measure.estimate)
+            interval = show_interval(measure.confidence_interval)
+            shown += [f"{measure.estimate:.3g}" if known else "", "" if interval == "none" else interval]
+        c = self.c_statistic.estimate
+        return (
+            self.name,
+            f"{self.n_samples:,}",
+            f"{self.n_events:,}",
+            f"{self.expected_events:.3g}",
+            *shown,
+            "" if math.isnan(c) else f"{c:.3g}",
+            align_pvalue(self.pvalue_adjusted),
+        )
+
+    def _describe(self) -> Description:
+        return Description(f"Site {self.name}", (), [Table(self.head, [self.row])])
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SiteCalibration(Result):
+    """Result of `calibration_by_site`; iterates over its sites.
+
+    Attributes
+    ----------
+    tests : SubgroupTests
+        The tests of calibration within the sites, whose global p-value decides.
+    sites : tuple of Site
+        The measures of each site.
+    summaries : tuple of RandomEffects
+        Mean over sites and interval for a new site, of O/E, slope and c-statistic; empty with fewer than 3 sites.
+    confidence_level : float
+        Probability with which an interval contains its target.
+    notes : tuple of Note
+        Cautions.
+    """
+
+    tests: SubgroupTests
+    sites: tuple[Site, ...]
+    summaries: tuple[RandomEffects, ...]
+    confidence_level: float
+    notes: tuple[Note, ...] = ()
+
+    plot = Picture("plot_sites")
+    _derived: ClassVar[tuple[str, ...]] = ("pvalue", "decision", "conclusion")
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(self.sites)
+
+    @property
+    def pvalue(self) -> float:
+        """Global p-value of "calibrated within every site"."""
+        return self.tests.pvalue
+
+    @property
+    def alpha(self) -> float:
+        """Level of the decision."""
+        return self.tests.alpha
+
+    @property
+    def rejected(self) -> bool:
+        """Whether calibration within the sites is rejected."""
+        return self.tests.rejected
+
+    @property
+    def decision(self) -> DecisionWord:
+        """The decision of the global test."""
+        return self.tests.decision
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the tests found."""
+        return self.tests.verdict
+
+    @property
+    def conclusion(self) -> str:
+        """What the tests found, in words."""
+        return self.tests.conclusion
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the sites as a pandas frame, one in each row.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Numbers of patients and events, and for each measure its estimate, ``lower`` and ``upper``.
+        """
+        import pandas as pd
+
+        rows = []
+        for site in self.sites:
+            row: dict[str, Any] = {
+                name: getattr(site, name)
+                for name in ("name", "n_samples", "n_events", "expected_events", "pvalue", "pvalue_adjusted")
+            }
+            for name in ("observed_expected", "calibration_slope", "c_statistic"):
+                measure = getattr(site, name)
+                low, high = measure.confidence_interval
+                row |= {name: measure.estimate, f"{name}_lower": low, f"{name}_upper": high}
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def _describe(self) -> Description:
+        tables = [Table(Site.head, [site.row for site in self.sites])]
+        remarks = [
+            f"Intervals hold their targets with {percent(self.confidence_level)} at each site. Column adj. p: the test "
+            "of calibration within the site, after Holm's correction for the number of sites."
+        ]
+        if self.summaries:
+            tables.append(Table(RandomEffects.head, [one.row for one in self.summaries]))
+            remarks.append(
+                "Column a new site: where the measure of another site like these would lie (random effects, normal "
+                "sites, variances taken as known). p (one value): Cochran's Q, a limit for large sites."
+            )
+        total = sum(site.n_samples for site in self.sites)
+        title = f"Calibration by site ({counted(total)}, {counted(len(self.sites), 'site')})"
+        return Description(title, [self.conclusion], tables, remarks, self.notes)
+
+
+@reads_arguments
+def calibration_by_site(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    site: Any,
+    **options: Unpack[ClinicalOptions],
+) -> SiteCalibration:
+    r"""Return calibration and discrimination of predicted risks in every site, and what a new site would have.
+
+    Every site has its observed over expected events, calibration slope and c-statistic, each with its interval as in
+    `clinical_calibration`, and a test of calibration as in `caltest.subgroup_tests`. The summaries take the sites as a
+    sample of sites (Snell et al. 2018): O/E on the logarithmic scale, with the variance :math:`(1 - O / n) / O` (Debray
+    et al. 2017), the slope as it is, and the c-statistic on the logit scale, as of `RandomEffects`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        1 (or True) for an event, 0 without.
+    y_prob : array-like of shape (n_samples,) or (n_samples, 2)
+        The predicted risk of the event.
+    site : array-like of shape (n_samples,)
+        The site of each observation: labels of any type.
+    alpha : float
+        Level of the decision. Intervals have the confidence level 1 - ``alpha``.
+
+    Returns
+    -------
+    SiteCalibration
+        Prints as a report; ``to_frame()`` has a row for each site.
+
+    Raises
+    ------
+    ValueError
+        If ``site`` has another length than ``y_prob``, lacks a label, has several columns or one site only; if
+        ``y_prob`` has values outside [0, 1], a label is unknown or lengths differ; if there are more than two classes;
+        if ``n_resamples`` < 1, or ``alpha`` is not strictly between 0 and 1.
+
+    See Also
+    --------
+    clinical_calibration : All sites together; ``groups=site`` if only sites are independent.
+    caltest.subgroup_tests : The tests alone.
+
+    Notes
+    -----
+    A site without events counts as half an event in the mean of O/E, and a note says so; its own interval is exact. A
+    site with fewer than 5 events or other observations has no slope, and one without any has no c-statistic: these are
+    left out of the summaries, which then describe larger sites. Intervals for a new site need many sites: with 10 of
+    them they are known roughly, and they suppose that sites are normal on their scale.
+
+    References
+    ----------
+    K. I. E. Snell, J. Ensor, T. P. A. Debray, K. G. M. Moons and R. D. Riley (2018), Meta-analysis of prediction model
+    performance across multiple studies, Statistical Methods in Medical Research 27, 3505-3522.
+    T. P. A. Debray et al. (2017), A guide to systematic review and meta-analysis of prediction model performance, BMJ
+    356, i6460.
+    J. Hartung and G. Knapp (2001), Statistics in Medicine 20, 3875-3889.
+
+    Examples
+    --------
+    Sites whose events are more or less frequent than predicted:
+
+    >>> import caltest
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> hospital, logit = np.repeat(np.arange(8), 150), rng.normal(-1, 1, 1200)
+    >>> died = rng.random(1200) < 1 / (1 + np.exp(-logit - rng.normal(0, 0.4, 8)[hospital]))
+    >>> result = caltest.clinical.calibration_by_site(died, 1 / (1 + np.exp(-logit)), site=hospital, rng=0)
+    >>> ratio = result.summaries[0]
+    >>> round(ratio.estimate, 2), [round(end, 2) for end in ratio.prediction_interval]
+    (1.07, [0.48, 2.39])
+    """
+    prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
+    refuse_if(prob.shape[1] != 2, f"`y_prob` must be the predicted risk of one event, got {prob.shape[1]} classes.")
+    names, members, several = subgroup_members(site, len(prob), "site")
+    refuse_if(several, "`site` must be one column; test several columns by `subgroup_tests`.")
+    refuse_if(len(names) < 2, f"`site` must have two sites or more, got {names[0]!r} only.")
+    tests = subgroup_tests(y_true, y_prob, subgroup={"site": site}, **options)
+    level, design = options["alpha"], design_of(options, len(prob))
+    samples = [
+        induce(
+            prob[rows],
+            outcome[rows],
+            **{name: None if values is None else part_of(values, rows) for name, values in design.items()},
+        )
+        for rows in map(np.flatnonzero, members)
+    ]
+    found = [_measures(sample, level) for sample in samples]
+    sites = tuple(
+        Site(
+            name=name,
+            n_samples=sample.n_samples,
+            n_events=int(np.count_nonzero(sample.outcome)),
+            expected_events=sample.once(EventCells.of).predicted + sample.once(EventCells.of).certain,
+            observed_expected=ratio,
+            calibration_slope=slope,
+            c_statistic=c,
+            pvalue=test.pvalue,
+            pvalue_adjusted=float(adjusted),
+        )
+        for name, sample, (ratio, slope, c), test, adjusted in zip(
+            names, samples, found, tests.tests, tests.pvalue_adjusted, strict=True
+        )
+    )
+    return SiteCalibration(
+        tests=tests,
+        sites=sites,
+        summaries=tuple(_summaries(samples, sites, level / 2)),
+        confidence_level=level_of(level),
+        notes=(*tests.notes, *_notes(sites)),
+    )
+
+
+def _measures(sample: Sample, level: float) -> tuple[Measure, Measure, Measure]:
+    """Return O/E, slope and c-statistic of a site."""
+    cells, confidence = sample.once(EventCells.of), level_of(level)
+    large, slope = InTheLarge.of(cells, confidence), Slope.of(cells, confidence)
+    c, interval = c_statistic(sample, level / 2)
+    made = (
+        Measure("observed_expected", "O/E", "calibration", large.ratio, large.ratio_interval, 1, large.pvalue),
+        Measure("calibration_slope", "slope", "calibration", slope.slope, slope.interval, 1, slope.pvalue),
+        Measure("c_statistic", "c-statistic", "discrimination", c, UNKNOWN if math.isnan(c) else interval),
+    )
+    ratio, steepness, concordance = (replace(one, confidence_level=confidence) for one in made)
+    return ratio, steepness, concordance
+
+
+def _summaries(samples: list[Sample], sites: tuple[Site, ...], missed: float) -> Iterator[RandomEffects]:
+    """Yield the random-effects summaries of what enough sites have."""
+    effects: dict[tuple[str, str, str], list[tuple[float, float]]] = {
+        ("observed_expected", "O/E", "log"): [],
+        ("calibration_slope", "slope", "linear"): [],
+        ("c_statistic", "c-statistic", "logit"): [],
+    }
+    of_ratio, of_slope, of_c = effects.values()
+    for sample, site in zip(samples, sites, strict=True):
+        cells = sample.once(EventCells.of)
+        if site.expected_events > 0:
+            of_ratio.append(_log_ratio(sample, cells, site))
+        if math.isfinite(slope := site.calibration_slope.estimate):
+            of_slope.append((slope, _variance_of_slope(cells)))
+        c, influence = placements(sample)
+        spread = Spread.of(influence, sample, missed)
+        if spread is not None and 0 < c < 1:
+            of_c.append((math.log(c / (1 - c)), (spread.error / (c * (1 - c))) ** 2))
+    for (name, words, scale), pairs in effects.items():
+        known = np.array([pair for pair in pairs if 0 < pair[1] < math.inf])
+        if len(known) >= FEWEST_SITES:
+            yield RandomEffects.of(name, words, known, scale=scale, missed=missed)
+
+
+def _log_ratio(sample: Sample, cells: EventCells, site: Site) -> tuple[float, float]:
+    """Return the logarithm of observed over expected events, and its variance."""
+    events = max(site.observed_expected.estimate * site.expected_events, _HALF)
+    share = min(events / cells.total, 1 - _HALF / cells.total)
+    variance = (1 - share) / events
+    if (sample.group is not None or sample.weight is not None) and site.n_events:
+        ratio, mean = site.observed_expected.estimate, events / cells.total
+        spread = Spread.of((sample.outcome - ratio * sample.event) / mean, sample, 0.5)
+        variance = math.nan if spread is None else spread.error**2
+    return math.log(events / site.expected_events), variance
+
+
+def _variance_of_slope(cells: EventCells) -> float:
+    """Return the variance of the slope from the information, or from the jackknife over groups."""
+    if cells.clusters is not None:
+        return cells.clusters.slope_error(*cells.raw_fit) ** 2
+    centred = cells.centred
+    inflation = 1.0 if cells.squares is None else float(cells.squares.sum() / cells.count.sum())
+    return inflation / centred.at(*centred.fitted).of_slope
+
+
+def _notes(sites: tuple[Site, ...]) -> list[Note]:
+    """Return what is said of sites without events."""
+    none = [site.name for site in sites if not site.n_events]
+    if not none:
+        return []
+    which = f"The site {none[0]!r} has" if len(none) == 1 else f"{len(none)} sites ({none[0]!r} is the first) have"
+    text = (
+        f"{which} no events. In the mean of O/E a site without events counts as half an event; it has neither a "
+        "slope nor a c-statistic."
+    )
+    return [Note("C214", text)]
