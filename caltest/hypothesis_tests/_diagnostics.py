@@ -229,8 +229,8 @@ def _scatter_notes(components: Sequence[ComponentResult]) -> list[Note]:
         )
         for component in components
         if component.test_statistic.measures_scatter
-        and not _is_constant(component)
         and rejects(1 - component.pvalue, _UNUSUALLY_SMALL)
+        and not _is_constant(component)
         and component.null.cdf(component.statistic) < _UNUSUALLY_SMALL
     ]
 

@@ -153,10 +153,6 @@ class Sample(AnswersOtherNames):
             object.__setattr__(sample, name, getattr(self, name))
         return sample
 
-    def bare(self) -> Sample:
-        """Return the sample without what was computed from it."""
-        return replace(self)
-
     def residual(self, k: int) -> Floats:
         """Return the indicator of outcome k minus its null probability, times the weight, ``(n_samples,)``."""
         residual = (self.outcome == k) - self.given_null[:, k].astype(np.float64)

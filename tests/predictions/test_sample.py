@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -134,7 +135,7 @@ def test_what_is_computed_once():
         thread.join()
     assert (sample.once(derive), sample.once(derive, 3)) == (2, 6)
     assert calls == [1, 3]
-    assert sample.bare().once(derive) == 2
+    assert replace(sample).once(derive) == 2
     assert calls == [1, 3, 1]
     # What is computed may itself need something that is computed once.
     assert sample.once(lambda inner: inner.once(derive, 3) + 1) == 7
@@ -145,7 +146,7 @@ def test_parts_of_a_sample():
     part = sample.take(np.array([0, 2, 2]))
     assert (part.event.tolist(), part.outcome.tolist()) == ([0.125, 0.5, 0.5], [0, 1, 1])
     assert (part.row.tolist(), part.weight.tolist()) == ([0, 2, 2], [0.4, 1.2, 1.2])
-    assert sample.bare().take(np.array([1])).weight.tolist() == [0.8]
+    assert replace(sample).take(np.array([1])).weight.tolist() == [0.8]
     assert make_sample([0, 1], [0.5, 0.5]).take(np.array([0])).weight is None
     assert isinstance(part, Sample)
 

@@ -215,7 +215,7 @@ def test_lines_where_no_terminal_is(capsys, monkeypatch):
 def test_a_test_in_a_pipe_says_how_long_it_takes(capsys, monkeypatch):
     monkeypatch.setattr(_progress, "PROGRESS_AFTER", -1.0)
     monkeypatch.setattr(_progress, "LINE_AFTER", -1.0)
-    ct.calibration_test(*problem(), **FAST, progress=True)
+    ct.calibration_test(*problem(), **FAST | {"n_resamples": 4999}, progress=True)
     lines = capsys.readouterr().err.splitlines()
     assert "expected" in lines[0]
     assert all("done, about" in line for line in lines[1:])

@@ -108,7 +108,7 @@ class VarianceTree(Partition):
         min_samples, min_leaf, mirrors, max_cells = self._limits(len(prob))
         middle = _upper_median if mirrors else _mean if self.split == "mean" else _median
         if prob.shape[1] == 2:
-            cut = _Cut(min_samples, min_leaf, middle, mirrors)
+            cut = _Cut(min_samples, min_leaf, middle, mirrors, increasing=True)
             return Intervals(_thresholds(_increasing(prob[:, 1]), cut, max_cells))
         return _grow(prob, _Cut(min_samples, min_leaf, middle), max_cells)
 
@@ -178,15 +178,14 @@ def _mean(values: Floats) -> float:
     return math.fsum(values) / len(values)  # rounded once, so that the order of the observations does not matter
 
 
-def _median(values: Floats) -> float:
-    places = [(len(values) - 1) // 2, len(values) // 2]
-    lower, upper = np.partition(values, places)[places]
+def _median(parted: Floats) -> float:
+    lower, upper = parted[[(len(parted) - 1) // 2, len(parted) // 2]]
     between = (lower + upper) / 2
     return float(between if between > lower else upper)  # it may round down to the lower one
 
 
-def _upper_median(values: Floats) -> float:
-    return float(np.partition(values, len(values) // 2)[len(values) // 2])
+def _upper_median(parted: Floats) -> float:
+    return float(parted[len(parted) // 2])
 
 
 def _leans_down(values: Floats, median: float) -> bool:
@@ -196,20 +195,28 @@ def _leans_down(values: Floats, median: float) -> bool:
 
 @dataclass(frozen=True)
 class _Cut:
-    """When and where a node is split: at least ``min_samples`` observations, at least ``min_leaf`` on either side."""
+    """When and where a node is split: at least ``min_samples`` observations, at least ``min_leaf`` on either side.
+
+    ``middle`` gets values that are parted at their middle. Increasing values are, and need not be read from end to end.
+    """
 
     min_samples: int
     min_leaf: int
     middle: Callable[[Floats], float]
     mirrors: bool = False
+    increasing: bool = False
 
     def __call__(self, values: Floats) -> float | None:
         """Return the threshold, from which on values go to the right, or None for a leaf.
 
         If ``mirrors``, the probabilities of an event and of its complement are cut at the same place.
         """
-        middle = self.middle(values)
-        n_below, n_up_to = int(np.count_nonzero(values < middle)), int(np.count_nonzero(values <= middle))
+        if self.increasing:
+            middle = self.middle(values)
+            n_below, n_up_to = int(values.searchsorted(middle)), int(values.searchsorted(middle, "right"))
+        else:
+            middle = self.middle(np.partition(values, [(len(values) - 1) // 2, len(values) // 2]))
+            n_below, n_up_to = int(np.count_nonzero(values < middle)), int(np.count_nonzero(values <= middle))
         lead = abs(2 * n_below - len(values)) - abs(2 * n_up_to - len(values))
         better = n_below < self.min_leaf
         if self.mirrors:
@@ -264,16 +271,22 @@ def _variance_of_blocks(blocks: Iterable[NDArray[Any]], n_columns: int) -> Float
         block = part.astype(np.float64, copy=False)
         centre = block.mean(axis=0)
         block = block - centre
-        shift, share = centre - mean, len(block) / (count + len(block))
-        square += np.einsum("ik,ik->k", block, block) + shift * shift * (share * count)
-        mean += shift * share
-        count += len(block)
+        own = np.einsum("ik,ik->k", block, block)
+        if count:
+            shift, share = centre - mean, len(block) / (count + len(block))
+            own, centre = square + (own + shift * shift * (share * count)), mean + shift * share
+        count, mean, square = count + len(block), centre, own
     return square / count
 
 
+def _without_rounding(variance: float) -> float:
+    """Return a variance without its last digits, which depend on an order and must decide nothing."""
+    return float(f"{variance:.12g}")
+
+
 def _widest(variance: Floats) -> tuple[float, int]:
-    """Return the largest variance and its first class; rounding depends on their order and must decide nothing."""
-    largest = float(f"{variance.max():.12g}")
+    """Return the largest variance and its first class."""
+    largest = _without_rounding(variance.max())
     return largest, int(np.argmax(variance >= largest * (1 - 1e-11)))
 
 
@@ -308,7 +321,7 @@ def _thresholds(values: NDArray[Any], cut: _Cut, max_cells: int) -> Floats:
     def offer(node: int, start: int, end: int) -> None:
         if end - start >= cut.min_samples:
             blocks = (values[i : min(i + _BLOCK_VALUES, end), None] for i in range(start, end, _BLOCK_VALUES))
-            largest, _ = _widest(_variance_of_blocks(blocks, 1))
+            largest = _without_rounding(_variance_of_blocks(blocks, 1)[0])
             heapq.heappush(heap, (-largest, node, start, end))
 
     offer(0, 0, len(values))
@@ -336,8 +349,7 @@ def _grow(feature: NDArray[Any], cut: _Cut, max_cells: int) -> Tree:
             heapq.heappush(heap, (-largest, node, widest, row))
 
     offer(0, np.arange(len(feature)))
-    n_cells = 1
-    while heap and n_cells < max_cells:
+    while heap and len(left) // 2 + 1 < max_cells:  # a node that is split has two children
         _, node, widest, row = heapq.heappop(heap)
         place = _place(feature, row, widest, cut)
         if place is None:
@@ -349,7 +361,6 @@ def _grow(feature: NDArray[Any], cut: _Cut, max_cells: int) -> Tree:
         below = feature[row, axis[node]].astype(np.float64, copy=False) < threshold[node]
         offer(left[node], row[below])
         offer(left[node] + 1, row[~below])
-        n_cells += 1
     return Tree(np.array(axis), np.array(threshold), np.array(left))
 
 

@@ -72,7 +72,8 @@ def settle_header(name: str, rows: list[list[str]], header: Any, decimal: str = 
         return True
     require(header == "infer", '`header` must be "infer", 0 or None', header)
     first = [cell.strip() for cell in rows[0]]
-    if len(first) > 1 and all(is_number(cell, decimal) for cell in first) and _has_fraction(first):
+    fraction = any(re.search(r"[.,]\d", cell) for cell in first)  # digits behind a decimal mark, as no name has
+    if len(first) > 1 and all(is_number(cell, decimal) for cell in first) and fraction:
         return False
     reason = _looks_like_data(first, rows[1:], decimal)
     if reason:
@@ -82,11 +83,6 @@ def settle_header(name: str, rows: list[list[str]], header: Any, decimal: str = 
         )
         raise UndecidedError(msg, {"header": None})
     return True
-
-
-def _has_fraction(cells: list[str]) -> bool:
-    """Return whether some numbers have digits behind their decimal mark, as no name has."""
-    return any(re.search(r"[.,]\d", cell) for cell in cells)
 
 
 def _looks_like_data(first: list[str], below: list[list[str]], decimal: str) -> str:

@@ -102,10 +102,16 @@ class Draws(ABC):
             for start in range(0, self.n_resamples, size)
         ]
 
-    def map(self, evaluate: Callable[[Self], Floats], workers: int = 1, progress: Progress | None = None) -> Floats:
-        """Return ``evaluate(part)`` joined along the last axis over parts of the replicates, on ``workers`` threads."""
+    def map(
+        self, evaluate: Callable[[Self], Floats], workers: int = 1, progress: Progress | None = None, least: int = 1
+    ) -> Floats:
+        """Return ``evaluate(part)`` joined along the last axis over parts of the replicates, on ``workers`` threads.
+
+        On one thread a part has at least ``least`` replicates if there are so many: to begin one takes a time, too.
+        """
         threads = validate_workers(workers)
-        parts = self.slices(min(_BLOCK_REPLICATES[1], max(self.together, -(-self.n_resamples // (4 * threads)))))
+        size = max(self.together, least if threads == 1 else 1, -(-self.n_resamples // (4 * threads)))
+        parts = self.slices(min(_BLOCK_REPLICATES[1], size))
         values = []
         # Not a pool of one thread: memory that another thread gives back is cleared before it is used again.
         with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
@@ -135,7 +141,8 @@ class OutcomeDraws(Draws):
         """Yield the sample with outcomes ``(n_replicates, n_samples)`` drawn for it."""
         if (points := sample.once(Points.of)) is not None:
             size = replicates_of(sample.n_samples)
-            yield from ((sample, points.labels(drawn)) for drawn in points.blocks(*self._range, size))
+            departures = points.blocks(self.seed, self.first, self.n_resamples, size)
+            yield from ((sample, points.labels(drawn)) for drawn in departures)
             return
         if sample.n_outcomes > FEW:
             some = self._many_outcomes(sample, replicates_together(sample) // _PARTS)
@@ -158,7 +165,7 @@ class OutcomeDraws(Draws):
         if isinstance(tally, LabelTally):
             return tally.read(self._labels(tally.sample, tally.together), self.n_resamples)
         size = replicates_of(tally.bytes_each)
-        return tally.read(tally.points.blocks(*self._range, size), self.n_resamples)
+        return tally.read(tally.points.blocks(self.seed, self.first, self.n_resamples, size), self.n_resamples)
 
     def _labels(self, sample: Sample, size: int) -> Iterator[NDArray[Any]]:
         """Yield labels that are all drawn, ``size`` replicates at a time, in the same memory."""
@@ -166,10 +173,6 @@ class OutcomeDraws(Draws):
         for part in self.slices(size):
             draw_outcomes(sample.thresholds, self.seed, part.first, out[: part.n_resamples])
             yield out[: part.n_resamples]
-
-    @property
-    def _range(self) -> tuple[np.uint64, int, int]:
-        return self.seed, self.first, self.n_resamples
 
     def _many_outcomes(self, sample: Sample, size: int) -> Iterator[NDArray[Any]]:
         """Yield outcomes of many classes, ``size`` of those that are drawn together at a time."""
@@ -191,9 +194,12 @@ class OutcomeDraws(Draws):
     def _cell_sums(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
         """Yield the cell sums of every draw; for two outcomes counts are drawn from Poisson-binomial distributions."""
         cells = cells_of(sample, partition)
-        draw = self._event_counts if sample.n_outcomes == 2 else self._class_counts
-        for observed in draw(sample, partition):
-            yield CellSums(cells.count, cells.null_sum, observed.astype(np.float64))
+        drawn: Iterator[NDArray[Any]] = self._event_counts(sample, partition)
+        if sample.n_outcomes > 2:
+            drawn = self.counts(sample, sample.once(_entries, partition), cells.n_cells * sample.n_outcomes)
+        for observed in drawn:
+            counted = observed.reshape(-1, cells.n_cells, sample.n_outcomes).astype(np.float64)
+            yield CellSums(cells.count, cells.null_sum, counted)
 
     def _event_counts(self, sample: Sample, partition: Any) -> Iterator[Integers]:
         first, n_rows, tables = sample.once(_count_tables, partition)
@@ -201,12 +207,6 @@ class OutcomeDraws(Draws):
             events = np.empty((part.n_resamples, len(first)), dtype=np.int64)
             draw_counts(*tables.arrays, self.seed, part.first, events)
             yield np.stack([n_rows - first - events, first + events], axis=-1)
-
-    def _class_counts(self, sample: Sample, partition: Any) -> Iterator[NDArray[np.int32]]:
-        entry = sample.once(_entries, partition)
-        shape = cells_of(sample, partition).n_cells, sample.n_outcomes
-        for counted in self.counts(sample, entry, shape[0] * shape[1]):
-            yield counted.reshape(-1, *shape)
 
     def counts(self, sample: Sample, cell: NDArray[Any], n_cells: int) -> Iterator[NDArray[np.signedinteger]]:
         """Yield ``(n_replicates, n_cells)``: observations whose simulated label selects an entry of each cell.

@@ -23,6 +23,7 @@ from caltest.resampling.draws._tally import Tally, countable
 from caltest.resampling.engine._statistic import Statistic
 from caltest.results._progress import Progress
 
+_FEW_LABELS = 2**15  # are evaluated together, because every statistic takes a time to begin
 _MOST_ITEMS = 2**24  # of lists of counters, which take memory: entries times lenses times statistics
 
 
@@ -81,11 +82,19 @@ class Evaluation:
 
     def nulls(self, draws: Draws, workers: int = 1, progress: Progress | None = None) -> list[Floats]:
         """Return the components of every question on all draws, ``(n_components, n_resamples)`` each."""
-        return self._split(draws.map(self._evaluate, workers, progress))
+        values = draws.map(self._evaluate, workers, progress, _FEW_LABELS // self._base.n_samples)
+        return np.split(values, np.cumsum([len(question.statistic.components) for question in self._questions])[:-1])
 
-    def observed(self) -> list[Floats]:
-        """Return the components ``(n_components,)`` of every question on the observed labels."""
-        return self.of_labels(self._base.outcome)
+    def observed(self) -> tuple[list[Floats], list[Floats]]:
+        """Return the components ``(n_components,)`` of every question on the observed labels, and those as of draws.
+
+        Rounding may part them where a tally computes the second.
+        """
+        ranked = self.of_labels(self._base.outcome)
+        return [
+            values if known is None else components(question.statistic, question.sample, question.sample.outcome)
+            for question, known, values in zip(self._questions, self._known, ranked, strict=True)
+        ], ranked
 
     def of_labels(self, labels: NDArray[Any]) -> list[Floats]:
         """Return the components ``(n_components, ...)`` of every question on labels ``(..., n_samples)`` of the base.
@@ -126,10 +135,6 @@ class Evaluation:
                 for one, known in zip(self._questions, self._known, strict=True)
             ]
         )
-
-    def _split(self, values: Floats) -> list[Floats]:
-        ends = np.cumsum([len(question.statistic.components) for question in self._questions])
-        return np.split(values, ends[:-1])
 
 
 def draw_nulls(

@@ -268,9 +268,8 @@ def _draw_until(
     ``known`` are answers of other draws, if the larger p-values count: where these draws cannot exceed one, they stop.
     """
     stopping = Stopping(draws.n_resamples) if isinstance(draws, AllSigns) else stopping
-    observed = [components(question.statistic, question.sample, question.sample.outcome) for question in questions]
     evaluation = Evaluation(questions, base, draws)
-    ranked = evaluation.observed()
+    observed, ranked = evaluation.observed()
     found: list[Answer | None] = [None] * len(questions)
     joint: float | None = None
     nulls: list[Floats] = [np.empty((len(values), 0)) for values in ranked]

@@ -339,7 +339,7 @@ def test_what_evaluate_must_return():
 
     shape = "`Wrong.evaluate` must reduce the last axis of outcomes (..., n_samples): expected shape "
     cases = {
-        "all axes": (lambda y: y.mean(), shape + "(15,) of outcomes (15, 40), got ()."),
+        "all axes": (lambda y: y.mean(), shape + "(60,) of outcomes (60, 40), got ()."),
         "no axis": (lambda y: y, shape + "() of outcomes (40,), got (40,)."),
         "another": (lambda y: np.zeros((*y.shape[:-1], 2)), shape + "() of outcomes (40,), got (2,)."),
         "NaN": (lambda y: np.full(y.shape[:-1], np.nan), "`Wrong.evaluate` must return numbers, got nan."),
