@@ -110,7 +110,8 @@ class Draws(ABC):
         On one thread a part has at least ``least`` replicates if there are so many: to begin one takes a time, too.
         """
         threads = validate_workers(workers)
-        size = max(self.together, least if threads == 1 else 1, -(-self.n_resamples // (4 * threads)))
+        # Not more parts for two threads than for one: records of many classes are made again for every part.
+        size = max(self.together, least if threads == 1 else 1, -(-self.n_resamples // max(4, 2 * threads)))
         parts = self.slices(min(_BLOCK_REPLICATES[1], size))
         values = []
         # Not a pool of one thread: memory that another thread gives back is cleared before it is used again.

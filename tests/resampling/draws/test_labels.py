@@ -278,3 +278,14 @@ def test_weights_and_two_outcomes():
         np.testing.assert_array_equal(null_values(statistic, weighted, draws.slices(50)[0]), expected)
         sample = make_sample(y_true, y_prob)
         assert_same_distribution(null_values(statistic, sample, draws), general_null(statistic, sample, draws))
+
+
+def test_two_threads_have_parts_as_long_as_one():
+    """What a part prepares for all its replicates, such as records of many classes, is not prepared more often."""
+    draws, lengths = caltest.Consistency().draws(999, 0), {}
+    for workers in (1, 2, 8):
+        parts = draws.map(lambda part: np.full(part.n_resamples, part.n_resamples), workers)
+        lengths[workers] = parts.max()
+        assert len(parts) == 999
+        assert 999 / lengths[workers] >= workers
+    assert lengths[1] == lengths[2] > lengths[8]
