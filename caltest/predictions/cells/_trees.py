@@ -179,7 +179,9 @@ def _mean(values: Floats) -> float:
 
 
 def _median(parted: Floats) -> float:
-    lower, upper = parted[[(len(parted) - 1) // 2, len(parted) // 2]]
+    half = len(parted) // 2
+    upper = parted[half]
+    lower = upper if len(parted) % 2 else parted[:half].max()
     between = (lower + upper) / 2
     return float(between if between > lower else upper)  # it may round down to the lower one
 
@@ -215,7 +217,7 @@ class _Cut:
             middle = self.middle(values)
             n_below, n_up_to = int(values.searchsorted(middle)), int(values.searchsorted(middle, "right"))
         else:
-            middle = self.middle(np.partition(values, [(len(values) - 1) // 2, len(values) // 2]))
+            middle = self.middle(np.partition(values, len(values) // 2))
             n_below, n_up_to = int(np.count_nonzero(values < middle)), int(np.count_nonzero(values <= middle))
         lead = abs(2 * n_below - len(values)) - abs(2 * n_up_to - len(values))
         better = n_below < self.min_leaf
