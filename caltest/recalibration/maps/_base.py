@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from caltest.predictions.inputs._blas import one_blas_thread
 from caltest.predictions.inputs._class_columns import show_labels
 from caltest.predictions.inputs._frames import refuse_other_indexes
 from caltest.predictions.inputs._refusals import refuse
@@ -203,7 +204,8 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.unchanged_ = False
-        objective = self._fit(on_scale(values, self.input, self._scale), outcome, weight)
+        with one_blas_thread():
+            objective = self._fit(on_scale(values, self.input, self._scale), outcome, weight)
         if objective is not None and objective.is_worse:
             self._leave_unchanged(values.shape[1])
             self.unchanged_ = True

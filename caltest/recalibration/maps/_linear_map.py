@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions.inputs._blas import one_blas_thread
 from caltest.predictions.inputs._scale import softmax_in_place
 from caltest.recalibration.maps import _newton
 from caltest.recalibration.maps._logits import blocks
@@ -204,8 +203,7 @@ class LinearMap:
             return self._by_lbfgs(theta)
         self.curvature.slope = math.inf
         decrement = _DECREMENT[self.layout.diagonal]
-        with one_blas_thread():
-            return _newton.minimise(self, theta, decrement=decrement, enough=SEPARATED)
+        return _newton.minimise(self, theta, decrement=decrement, enough=SEPARATED)
 
     def newton_step(self, theta: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what Newton's method subtracts from the parameters, ``(n_parameters,)``.

@@ -38,6 +38,20 @@ def test_a_call_uses_one_thread_in_each_worker(workers):
     assert blas_threads() == {3}
 
 
+def test_a_recalibrator_is_fitted_on_one_thread(monkeypatch):
+    seen, fit = [], ct.recalibration.TemperatureScaling._fit
+
+    def fitted(self, *arguments):
+        seen.append(blas_threads())
+        return fit(self, *arguments)
+
+    monkeypatch.setattr(ct.recalibration.TemperatureScaling, "_fit", fitted)
+    p = np.linspace(0.1, 0.9, 50)
+    ct.recalibration.TemperatureScaling().fit(p, p > 0.4)
+    assert seen == [{1}]
+    assert blas_threads() == {3}
+
+
 def test_an_error_restores_the_threads():
     with pytest.raises(ValueError, match="y_prob"):
         ct.calibration_error([0, 1], [0.5, 1.5])
