@@ -24,6 +24,7 @@ from caltest.resampling.engine._statistic import Statistic
 from caltest.results._progress import Progress
 
 _FEW_LABELS = 2**15  # are evaluated together, because every statistic takes a time to begin
+_FEW_DRAWS = 2_000  # take less time than the records of subgroups
 _MOST_ITEMS = 2**24  # of lists of counters, which take memory: entries times lenses times statistics
 
 
@@ -46,6 +47,37 @@ class Question:
     def sample(self) -> Sample:
         """The problem behind the lens."""
         return self.view.sample
+
+
+@dataclass(frozen=True, eq=False)
+class _ViewTally:
+    """How the outcomes of a subgroup, or behind a lens, are counted for several questions.
+
+    Attributes
+    ----------
+    tally : LabelTally
+        The counts, of outcomes of the view as if these were drawn.
+    known : dict
+        The summaries of the components of each question.
+    """
+
+    tally: LabelTally
+    known: Mapping[Question, list[Wanted]]
+
+    @classmethod
+    def of(cls, view: LensView, questions: Sequence[Question]) -> _ViewTally | None:
+        """Return the tally of the questions on a view; None if it does not have all of their summaries."""
+        itself = LensView(view.sample)
+        found = _known_of_labels([Question(question.statistic, itself) for question in questions])
+        known = {question: pairs for question, pairs in zip(questions, found, strict=True) if pairs is not None}
+        wanted = list(dict.fromkeys(pair for pairs in known.values() for pair in pairs))
+        tally = LabelTally.of(view.sample, wanted) if len(known) == len(questions) else None
+        return None if tally is None else cls(tally, known)
+
+    def values(self, questions: Sequence[Question], outcomes: NDArray[Any]) -> list[Floats]:
+        """Return every component ``(n_components, n_replicates)`` of outcomes ``(n_replicates, n_samples)``."""
+        counted, number = self.tally.of_labels(outcomes), len(outcomes)
+        return [_of_summaries(question, self.known[question], counted, number) for question in questions]
 
 
 class Evaluation:
@@ -79,6 +111,18 @@ class Evaluation:
                 computed = self._tally.wanted
                 known = [pairs if pairs and computed.issuperset(pairs) else None for pairs in known]
         self._known = [None] * len(questions) if self._tally is None else known
+        self._of_views = {} if self._signs else self._tallies_of_views(draws)
+
+    def _tallies_of_views(self, draws: Draws) -> dict[LensView, _ViewTally]:
+        """Return how the outcomes of subgroups, and behind lenses, are counted where no tally of all labels does."""
+        asked: dict[LensView, list[Question]] = {}
+        for question, known in zip(self._questions, self._known, strict=True):
+            if known is None and not question.view.is_base and draws.tallies_labels(question.sample):
+                asked.setdefault(question.view, []).append(question)
+        if draws.n_resamples < _FEW_DRAWS or sum(view.sample.given.size for view in asked) > _MOST_ITEMS:
+            return {}
+        found = {view: _ViewTally.of(view, questions) for view, questions in asked.items()}
+        return {view: tally for view, tally in found.items() if tally is not None}
 
     def nulls(self, draws: Draws, workers: int = 1, progress: Progress | None = None) -> list[Floats]:
         """Return the components of every question on all draws, ``(n_components, n_resamples)`` each."""
@@ -92,7 +136,9 @@ class Evaluation:
         """
         ranked = self.of_labels(self._base.outcome)
         return [
-            values if known is None else components(question.statistic, question.sample, question.sample.outcome)
+            values
+            if known is None and question.view not in self._of_views
+            else components(question.statistic, question.sample, question.sample.outcome)
             for question, known, values in zip(self._questions, self._known, ranked, strict=True)
         ], ranked
 
@@ -103,12 +149,17 @@ class Evaluation:
         """
         shape, many = labels.shape[:-1], np.atleast_2d(labels)
         counted = {} if self._tally is None else self._tally.of_labels(many)
-        return [
-            components(question.statistic, question.sample, question.view.outcomes(many).reshape(*shape, -1))
-            if known is None
-            else _of_summaries(question, known, counted, len(many)).reshape(-1, *shape)
-            for question, known in zip(self._questions, self._known, strict=True)
-        ]
+        found = []
+        for question, known in zip(self._questions, self._known, strict=True):
+            view = question.view
+            if known is not None:
+                values = _of_summaries(question, known, counted, len(many))
+            elif view in self._of_views:
+                values = self._of_views[view].values([question], view.outcomes(many))[0]
+            else:
+                values = components(question.statistic, view.sample, view.outcomes(many).reshape(*shape, -1))
+            found.append(values.reshape(-1, *shape))
+        return found
 
     def _evaluate(self, draws: Draws) -> Floats:
         if self._signs:
@@ -118,23 +169,51 @@ class Evaluation:
         if self._tally is None:
             if len(self._questions) == 1 and alone:
                 return null_values(question.statistic, self._base, draws)[None]
-            return np.concatenate(_values_of_labels(self._questions, self._base, draws))
+            return np.concatenate(self._values_of_labels(self._questions, draws))
         others = [one for one, known in zip(self._questions, self._known, strict=True) if known is None]
         if others and isinstance(self._tally, LabelTally):
             on_others: list[list[Floats]] = [[] for _ in others]
             counted: Mapping[Wanted, Any] = self._tally.read(
-                _evaluated(others, self._base, draws, on_others), draws.n_resamples
+                self._evaluated(others, draws, on_others), draws.n_resamples
             )
             on_labels = iter([np.concatenate(values, axis=1) for values in on_others])
         else:
             counted = draws.tallied(self._tally)
-            on_labels = iter(_values_of_labels(others, self._base, draws) if others else [])
+            on_labels = iter(self._values_of_labels(others, draws) if others else [])
         return np.concatenate(
             [
                 next(on_labels) if known is None else _of_summaries(one, known, counted, draws.n_resamples)
                 for one, known in zip(self._questions, self._known, strict=True)
             ]
         )
+
+    def _values_of_labels(self, questions: Sequence[Question], draws: Draws) -> list[Floats]:
+        """Return the components ``(n_components, n_replicates)`` of questions on drawn labels."""
+        blocks: list[list[Floats]] = [[] for _ in questions]
+        for _ in self._evaluated(questions, draws, blocks):
+            pass
+        return [np.concatenate(values, axis=1) for values in blocks]
+
+    def _evaluated(
+        self, questions: Sequence[Question], draws: Draws, found: Sequence[list[Floats]]
+    ) -> Iterator[NDArray[Any]]:
+        """Yield blocks of drawn labels, after the components of every question on them were added to what is found."""
+        asked: dict[LensView, list[int]] = {}
+        for place, question in enumerate(questions):
+            asked.setdefault(question.view, []).append(place)
+        for sample, drawn, scale in draws.scaled_blocks(self._base):
+            for view, places in asked.items():
+                some = [questions[place] for place in places]
+                outcomes = view.outcomes(drawn)
+                if view in self._of_views:
+                    values = self._of_views[view].values(some, outcomes)
+                else:
+                    of_view = view.sample, outcomes, draws.scale(view.sample, outcomes)
+                    seen = (sample, drawn, scale) if view.is_base else of_view
+                    values = [_drawn_components(question.statistic, *seen) for question in some]
+                for place, value in zip(places, values, strict=True):
+                    found[place].append(value)
+            yield drawn
 
 
 def draw_nulls(
@@ -190,30 +269,6 @@ def _values_of_signs(questions: Sequence[Question], base: Sample, draws: Draws) 
         asked = ((part, question.sample) for question in questions for part in question.statistic.components)
         blocks.append(np.stack([part.evaluate_signs(sample, signs) for part, sample in asked]))  # type: ignore[misc]
     return np.concatenate(blocks, axis=1)
-
-
-def _values_of_labels(questions: Sequence[Question], base: Sample, draws: Draws) -> list[Floats]:
-    """Return the components ``(n_components, n_replicates)`` of questions on drawn labels."""
-    blocks: list[list[Floats]] = [[] for _ in questions]
-    for _ in _evaluated(questions, base, draws, blocks):
-        pass
-    return [np.concatenate(values, axis=1) for values in blocks]
-
-
-def _evaluated(
-    questions: Sequence[Question], base: Sample, draws: Draws, found: Sequence[list[Floats]]
-) -> Iterator[NDArray[Any]]:
-    """Yield blocks of drawn labels, after the components of every question on them were added to what is found."""
-    views = list(dict.fromkeys(question.view for question in questions))
-    for sample, drawn, scale in draws.scaled_blocks(base):
-        seen = {}
-        for view in views:
-            of_view = drawn if view.is_base else view.outcomes(drawn)
-            own = (sample, drawn, scale) if view.is_base else (view.sample, of_view, draws.scale(view.sample, of_view))
-            seen[view] = own
-        for question, values in zip(questions, found, strict=True):
-            values.append(_drawn_components(question.statistic, *seen[question.view]))
-        yield drawn
 
 
 def scale_components(statistic: Statistic, values: Floats, scale: Floats) -> Floats:

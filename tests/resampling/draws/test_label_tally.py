@@ -126,3 +126,40 @@ def test_what_records_cannot_hold():
     y_prob = np.where(np.arange(10) == y_true[:, None], 0.0, y_prob)
     y_prob /= y_prob.sum(axis=1, keepdims=True)
     assert tally(caltest.Omnibus()) is None
+
+
+def subgroups(base, n_subgroups=3):
+    """Views of subgroups that do not overlap, and of one that overlaps with all of them."""
+    code = np.random.default_rng(5).integers(0, n_subgroups, base.n_samples)
+    members = [code == k for k in range(n_subgroups)] + [np.arange(base.n_samples) % 2 == 0]
+    return [LensView(base).take(np.flatnonzero(inside)) for inside in members]
+
+
+@pytest.mark.parametrize("name", ["three", "ten", "zeros", "ties", "float32"])
+def test_subgroups_have_a_tally_of_their_labels(name):
+    y_true, prob = problem(PREDICTIONS[name])
+    base, draws = make_sample(y_true, prob), OutcomeDraws.of(2_000, 3)
+    views = subgroups(base)
+    statistics = caltest.statistics.ClasswiseKS(), caltest.Omnibus()
+    asked = [Question(settle(statistic, view.sample), view) for view in views for statistic in statistics]
+    evaluation = Evaluation(asked, base, draws)
+    assert set(evaluation._of_views) == set(views)
+    labels = np.concatenate([block for _, block in draws.blocks(base)])
+    nulls, again = evaluation.nulls(draws), evaluation.of_labels(labels)
+    for question, found, same in zip(asked, nulls, again, strict=True):
+        np.testing.assert_array_equal(found, same)  # as they must be where observed labels are ranked among draws
+        expected = question.statistic.evaluate_components(question.sample, labels[:, question.view.base_row])
+        scale = np.abs(expected[np.isfinite(expected)]).max(initial=1.0)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * scale * base.n_samples**0.5)
+
+
+def test_subgroups_of_what_no_tally_computes():
+    y_true, prob = problem(PREDICTIONS["ten"])
+    base, draws = make_sample(y_true, prob), OutcomeDraws.of(2_000, 3)
+    asked = [Question(settle(caltest.ECE(), view.sample), view) for view in subgroups(base)]
+    evaluation = Evaluation(asked, base, draws)
+    assert not evaluation._of_views
+    labels = np.concatenate([block for _, block in draws.blocks(base)])
+    for question, found in zip(asked, evaluation.nulls(draws), strict=True):
+        expected = question.statistic.evaluate(question.sample, labels[:, question.view.base_row])
+        np.testing.assert_allclose(found[0], expected, rtol=1e-12)
