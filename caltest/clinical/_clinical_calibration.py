@@ -35,7 +35,7 @@ from caltest.resampling.engine._options import ClinicalOptions, drawing_of
 from caltest.resampling.engine._run import Answer, run
 from caltest.resampling.engine._stopping import FEWER_DRAWS
 from caltest.results import ConfidenceInterval, Note
-from caltest.results._decision import level_of
+from caltest.results._decision import level_of, rejects
 from caltest.results._description import counted
 from caltest.results._progress import reporting
 from caltest.statistics import E50, E90, ECI, ICI, CoxScore, Emax, Omnibus, Spiegelhalter
@@ -185,7 +185,7 @@ def clinical_calibration(
     notes = [*test.notes, *_few_events(sample)]
     measures = [
         *_of_logistic_model(cells, level),
-        *_of_curve(curves, intervals),
+        *_of_curve(curves, intervals, missed),
         *_of_others(sample, cells, brier, cox, missed),
     ]
     return ClinicalCalibration(
@@ -256,20 +256,15 @@ def _of_logistic_model(cells: EventCells, level: float) -> list[Measure]:
     ]
 
 
-def _of_curve(answers: Sequence[Answer], intervals: Sequence[ConfidenceInterval]) -> list[Measure]:
-    """Return the distances to the smooth curve."""
-    return [
-        Measure(
-            found.statistic.name,
-            found.statistic.name,
-            "calibration",
-            found.value,
-            interval,
-            found.null.mean,
-            found.pvalue,
-        )
-        for found, interval in zip(answers, intervals, strict=True)
-    ]
+def _of_curve(answers: Sequence[Answer], intervals: Sequence[ConfidenceInterval], missed: float) -> list[Measure]:
+    """Return the distances to the smooth curve; their intervals begin at 0 unless the test rejects at ``missed``."""
+    found = []
+    for answer, interval in zip(answers, intervals, strict=True):
+        if not math.isnan(interval.low) and not rejects(answer.pvalue, missed):
+            interval = interval._replace(low=0.0)  # noqa: PLW2901
+        name = answer.statistic.name
+        found.append(Measure(name, name, "calibration", answer.value, interval, answer.null.mean, answer.pvalue))
+    return found
 
 
 def _of_others(sample: Sample, cells: EventCells, brier: Answer, cox: Answer, missed: float) -> list[Measure]:
