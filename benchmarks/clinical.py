@@ -26,7 +26,7 @@ from caltest.estimation.event._event_cells import EventCells
 from caltest.predictions._sample import make_sample
 from caltest.statistics import E50, E90, ECI, ICI, Emax
 
-SEED, LEVEL, N_RESAMPLES = 20261128, 0.05, 19
+SEED, LEVEL, N_RESAMPLES = 20261128, 0.05, 199
 THRESHOLD = 0.2
 _POPULATION = 1_000_000
 _CURVE = ICI(), E50(), E90(), Emax(), ECI()
