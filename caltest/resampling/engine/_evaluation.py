@@ -116,10 +116,12 @@ class Evaluation:
     def _tallies_of_views(self, draws: Draws) -> dict[LensView, _ViewTally]:
         """Return how the outcomes of subgroups, and behind lenses, are counted where no tally of all labels does."""
         asked: dict[LensView, list[Question]] = {}
+        if draws.n_resamples < _FEW_DRAWS:
+            return {}
         for question, known in zip(self._questions, self._known, strict=True):
             if known is None and not question.view.is_base and draws.tallies_labels(question.sample):
                 asked.setdefault(question.view, []).append(question)
-        if draws.n_resamples < _FEW_DRAWS or sum(view.sample.given.size for view in asked) > _MOST_ITEMS:
+        if sum(view.sample.given.size for view in asked) > _MOST_ITEMS:
             return {}
         found = {view: _ViewTally.of(view, questions) for view, questions in asked.items()}
         return {view: tally for view, tally in found.items() if tally is not None}
