@@ -17,6 +17,7 @@ from caltest.cli._options import (
     columns_of,
     computing,
     facts_of,
+    parse_names,
     parse_number,
     problem_of,
     read_file,
@@ -33,7 +34,8 @@ _EXAMPLES = """
 examples:
   caltest clinical hospital.csv
   caltest clinical hospital.csv --thresholds 0.1,0.2,0.3
-  caltest clinical hospital.csv --groups site --plot curve.png
+  caltest clinical hospital.csv --groups patient_id --plot curve.png
+  caltest clinical hospital.csv --by site
   caltest clinical hospital.csv --latex table.tex
   caltest clinical hospital.csv --smoother lowess --json
 
@@ -67,6 +69,8 @@ def add_to(commands: Any) -> None:
     add("--thresholds", type=_parse_thresholds, metavar="RISKS", help=words)
     words = "the smooth curve of ICI and its kin (default: %(default)s)"
     add("--smoother", choices=("loess", "lowess", "spline"), default="loess", help=words)
+    words = "a column with the site of each row: the measures of every site, their mean and the interval for a new site"
+    add("--by", dest="subgroup", type=parse_names, metavar="COLUMN", help=words)
     add_option(clinical, "--resamples", "number of Monte Carlo draws (default: 9,999, fewer for large data)")
     add_option(clinical, "--alpha")
     add("--latex", type=Path, metavar="TABLE.tex", help="write the table for a paper (needs the package booktabs)")
@@ -78,9 +82,11 @@ def add_to(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from caltest.clinical import clinical_calibration
+    from caltest.clinical import calibration_by_site, clinical_calibration
 
     refuse_if(options.folds, "the table is about one model, not about one for each fold: leave out --folds")
+    by = options.subgroup or []
+    refuse_if(len(by) > 1, f"--by names one column, the site, got {len(by)}; 'caltest subgroups' takes several")
     data = read_file(options.file, options)
     result = clinical_calibration(
         data.y_true,
@@ -90,9 +96,16 @@ def _run(options: argparse.Namespace) -> int:
         **problem_of(data),
         **computing(options),
     )
+    sites = None
+    if by:
+        site = data.subgroup[by[0]]
+        sites = calibration_by_site(data.y_true, data.y_prob, site=site, **problem_of(data), **computing(options))
     verdict = about_file(result.verdict, data, str(options.file), options.file, typed_test(options))
     facts = {"source": str(options.file), **facts_of(data)}
-    show(options, _as_text(result, verdict, data, options), facts, verdict=verdict.to_dict(), **result.to_dict())
+    text = _as_text(result, verdict, data, options)
+    text = text if sites is None else f"{text}\n\n{sites}"
+    found = result.to_dict() | ({} if sites is None else {"by_site": sites.to_dict()})
+    show(options, text, facts, verdict=verdict.to_dict(), **found)
     if options.latex is not None:
         with atomic_file(options.latex) as stream:
             stream.write(result.to_latex().encode())

@@ -118,7 +118,8 @@ def clinical_calibration(
     **P-values** are valid at every sample size for independent observations, as those of `caltest.calibration_test`.
     That of U is the p-value of Cox's score test, whose limit is that of the likelihood ratio in U; that of the Brier
     score is Spiegelhalter's. That of the slope approximates. For more than 20,000 observations fewer draws serve the
-    distances.
+    distances. A spline takes several times as long as the other
+    curves.
 
     Times to an event, which may be censored, are not covered: ``y_true`` must say whether the event happened.
 
@@ -222,8 +223,8 @@ def _validate_labels(sample: Sample) -> None:
     events = int(np.count_nonzero(sample.outcome))
     refuse_if(
         events in (0, sample.n_samples),
-        f"`y_true` must hold events and other observations, got {events} events among {sample.n_samples}: neither "
-        "discrimination nor a calibration curve exists. `calibration_test` tests such predictions.",
+        f"`y_true` must hold events and other observations, got {counted(events, 'event')} among {sample.n_samples}: "
+        "neither discrimination nor a calibration curve exists. `calibration_test` tests such predictions.",
     )
 
 

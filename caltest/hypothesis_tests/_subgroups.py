@@ -229,7 +229,7 @@ def subgroup_members(
     for name, values in columns.items():
         must = f"`{argument}` must have a label for each of the {n_samples:,} observations"
         require(len(values) == n_samples, must, len(values))
-        levels, code = _levels(values)
+        levels, code = _levels(values, argument)
         names += [f"{name}={level}" if name else str(level) for level in levels]
         members += [code == k for k in range(len(levels))]
     return names, members, len(columns) > 1
@@ -257,7 +257,7 @@ def _columns(subgroup: Any, argument: str) -> dict[str, Any]:
     return columns
 
 
-def _levels(values: Any) -> tuple[list[Any], NDArray[np.int64]]:
+def _levels(values: Any, argument: str) -> tuple[list[Any], NDArray[np.int64]]:
     """Return the levels that occur and that of each observation; categories keep their order, others are sorted."""
     import pandas as pd
 
@@ -265,12 +265,12 @@ def _levels(values: Any) -> tuple[list[Any], NDArray[np.int64]]:
     try:
         labels = pd.Categorical(plain).remove_unused_categories()
     except TypeError as error:  # not hashable
-        msg = f"`subgroup` must hold labels such as strings or numbers: {error}."
+        msg = f"`{argument}` must hold labels such as strings or numbers: {error}."
         raise TypeError(msg) from None
     code = np.asarray(labels.codes, dtype=np.int64)
     missing = np.flatnonzero(code < 0)
     if missing.size:
         first = missing[0]
         found = f"{list(values)[first]!r} for observation {first}"
-        refuse(f"`subgroup` must have a label for every observation, got {found}.")
+        refuse(f"`{argument}` must have a label for every observation, got {found}.")
     return list(labels.categories), code

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from caltest.clinical import clinical_calibration
+from caltest.clinical import calibration_by_site, clinical_calibration
 
 
 @pytest.fixture
@@ -45,12 +45,25 @@ def test_groups(hospital, run):
     assert "300 observations in 12 groups" in " ".join(text.split())
 
 
+def test_sites(hospital, run, answer):
+    path, frame = hospital
+    frame["hospital"] = frame["ward"] % 3
+    frame.to_csv(path, index=False)
+    text = run("clinical", path, "--by", "hospital", "--resamples", "99")[1]
+    assert "Calibration by site (300 observations, 3 sites)" in text
+    expected = calibration_by_site(frame["died"] == "yes", frame["risk"], site=frame["hospital"], n_resamples=99, rng=0)
+    found = answer("clinical", path, "--by", "hospital")["by_site"]
+    assert [one["name"] for one in found["sites"]] == [one.name for one in expected]
+    assert [one["estimate"] for one in found["summaries"]] == [one.estimate for one in expected.summaries]
+
+
 def test_refusals(hospital, named, run):
     path, _ = hospital
     for more, said in (
         (("--thresholds", "0.1,2"), "must be risks strictly between 0 and 1, such as 0.1,0.2, got '2'"),
         (("--smoother", "kernel"), "invalid choice: 'kernel'"),
         (("--folds", "ward"), "leave out --folds"),
+        (("--by", "ward,risk"), "--by names one column"),
     ):
         code, _, err = run("clinical", path, *more)
         assert code == 2
