@@ -7,3 +7,5 @@ from ._random_effects import RandomEffects as RandomEffects
 from ._sites import Site as Site
 from ._sites import SiteCalibration as SiteCalibration
 from ._sites import calibration_by_site as calibration_by_site
+from ._update import UpdateTest as UpdateTest
+from ._update import update_test as update_test

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -155,19 +155,12 @@ def clinical_calibration(
     parts = ICI(smoother), E50(smoother), E90(smoother), Emax(smoother), ECI(smoother)
     level = options["alpha"]
     missed = level / 2
-    prob, _ = validate_given_problem(y_true, y_prob, options["classes"])
-    refuse_if(
-        prob.shape[1] != 2,
-        f"`y_prob` must be the predicted risk of one event, got {prob.shape[1]} classes. Validate each class by "
-        "itself: `y_true == label` with its column of `y_prob`.",
-    )
-    sample, about = event_of(y_true, y_prob, {**options, "lens": Canonical(), "region": None})
-    _validate_labels(sample)
+    sample = event_sample(y_true, y_prob, options)
     rng, null = validate_rng(options["rng"]), Consistency()
     with reporting(options["progress"], "simulating labels") as report:
         how = drawing_of({**options, "rng": rng}, sample)
         test = run_test(
-            Omnibus(), sample, null, lens=about["lens"], classes=options["classes"], alpha=level, method="auto",
+            Omnibus(), sample, null, lens=Canonical(), classes=options["classes"], alpha=level, method="auto",
             progress=lambda done, total: report(done, 2 * total), **how
         )  # fmt: skip
         asked = how["n_resamples"].n_resamples
@@ -217,6 +210,19 @@ def _validate_thresholds(thresholds: Any) -> list[float]:
         number = is_number(value)
         require(number and 0 < value < 1, must, value, right_type=number)
     return [float(value) for value in found]
+
+
+def event_sample(y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any]) -> Sample:
+    """Return the sample of predicted risks; refuse several classes and labels that are all equal."""
+    prob, _ = validate_given_problem(y_true, y_prob, options["classes"])
+    refuse_if(
+        prob.shape[1] != 2,
+        f"`y_prob` must be the predicted risk of one event, got {prob.shape[1]} classes. Validate each class by "
+        "itself: `y_true == label` with its column of `y_prob`.",
+    )
+    sample, _ = event_of(y_true, y_prob, {**options, "lens": Canonical(), "region": None})
+    _validate_labels(sample)
+    return sample
 
 
 def _validate_labels(sample: Sample) -> None:

@@ -89,6 +89,7 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     clinical.SiteCalibration: lambda: clinical.calibration_by_site(*two_classes(), site=np.arange(300) % 4, **FIXED),
     clinical.Site: lambda: example(clinical.SiteCalibration).sites[0],
     clinical.RandomEffects: lambda: example(clinical.SiteCalibration).summaries[0],
+    clinical.UpdateTest: lambda: clinical.update_test(*two_classes(), **FIXED),
     clinical.NetBenefit: lambda: example(clinical.ClinicalCalibration).net_benefits[0],
     hypothesis_tests.GCETable: lambda: ct.gce_table(*problem(), **FIXED),
     hypothesis_tests.SubgroupTests: lambda: ct.subgroup_tests(

@@ -1,0 +1,67 @@
+"""The closed test names an update that is needed, and rarely one that is not."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+import caltest
+from caltest.clinical import update_test
+
+QUICK = {"n_resamples": 199, "rng": 0}
+
+
+def drawn(n, intercept, slope, seed):
+    rng = np.random.default_rng(seed)
+    l = rng.normal(-1, 1.2, n)  # noqa: E741
+    return (rng.random(n) < expit(intercept + slope * l)).astype(int), expit(l)
+
+
+@pytest.mark.parametrize(
+    ("intercept", "slope", "update"),
+    [(0.0, 1.0, "none"), (0.8, 1.0, "intercept"), (0.0, 0.4, "intercept and slope")],
+)
+def test_the_update_is_that_of_the_truth(intercept, slope, update):
+    y, p = drawn(800, intercept, slope, 1)
+    found = update_test(y, p, **QUICK)
+    assert found.update == update
+    estimate = caltest.estimation.calibration_slope(y, p)
+    assert (found.slope, found.pvalue_of_slope) == (estimate.estimate, estimate.pvalue)
+    score = caltest.calibration_test(y, p, statistic=caltest.statistics.CoxScore(), method="monte-carlo", **QUICK)
+    assert found.pvalue == score.pvalue
+    risk = np.array([0.0, 0.1, 0.5, 1.0])
+    moved = {
+        "none": risk[1:3],
+        "intercept": expit(found.intercept + logit(risk[1:3])),
+        "intercept and slope": expit(found.intercept_of_slope + found.slope * logit(risk[1:3])),
+    }
+    np.testing.assert_allclose(found.updated(risk), [0.0, *moved[update], 1.0])
+    word = {"none": "No update", "intercept": "Update the intercept by", "intercept and slope": "Update intercept and"}
+    assert found.conclusion.startswith(word[update])
+
+
+@pytest.mark.slow
+def test_updates_that_are_not_needed_are_rare():
+    """At the level 5 %: any update of a calibrated model, and the slope where the intercept is enough."""
+    sets, most = 400, 0.05 + 4 * np.sqrt(0.05 * 0.95 / 400)
+    any_update = sum(update_test(*drawn(120, 0, 1, seed), **QUICK).update != "none" for seed in range(sets))
+    of_slope = sum(update_test(*drawn(120, 0.8, 1, seed), **QUICK).update.endswith("slope") for seed in range(sets))
+    assert any_update / sets < most
+    assert of_slope / sets < most
+
+
+def test_without_a_slope_the_intercept_is_updated():
+    y, p = np.repeat([1, 0], [40, 20]), np.full(60, 0.3)
+    found = update_test(y, p, **QUICK)
+    assert (found.update, found.pvalue_of_slope) == ("intercept", 1.0)
+    assert found.updated([0.3])[0] == pytest.approx(2 / 3)
+    assert "nan" not in str(found)
+
+
+def test_bad_input():
+    y, p = drawn(60, 0, 1, 0)
+    found = update_test(y, p, **QUICK)
+    for risk in ([1.2], [[0.1]], [-0.1, 0.5]):
+        with pytest.raises(ValueError, match="`y_prob` must hold risks from 0 to 1 in one dimension"):
+            found.updated(risk)
+    with pytest.raises(ValueError, match="must hold events and other observations"):
+        update_test(np.ones(60, dtype=int), p, **QUICK)
