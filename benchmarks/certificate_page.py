@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
-from benchmarks import bars, coverage, event_intervals, groups_comparisons, groups_intervals
+from benchmarks import bars, clinical, coverage, event_intervals, groups_comparisons, groups_intervals
 from benchmarks.markdown import table
 
 ERROR = 0.001
@@ -20,11 +20,11 @@ DATA = (
     "coverage.csv",
     *(
         f"data/{name}.csv"
-        for name in ("groups", "folds", "event-intervals", "groups-intervals", "groups-comparisons", "bars")
+        for name in ("groups", "folds", "event-intervals", "groups-intervals", "groups-comparisons", "bars", "clinical")
     ),
 )
-"""What the page is made from: rejection rates, coverage, groups, folds, intervals of events; and with groups intervals,
-comparisons and bars."""
+"""What the page is made from: rejection rates, coverage, groups, folds, intervals of events; with groups intervals,
+comparisons and bars; and intervals of clinical validations."""
 
 
 HEAD = """# How often are calibrated models rejected?
@@ -96,7 +96,7 @@ def exceeding(frame: pd.DataFrame, error: float = ERROR) -> pd.DataFrame:
 def page(*texts: str) -> str:
     """Return the page that the data make, in the order of `DATA`."""
     rejections, coverages, groups, folds, *grouped = texts
-    events, intervals, comparisons, reliability = grouped
+    events, intervals, comparisons, reliability, validations = grouped
     frame, facts = read(rejections)
     frame["above"] = exceeding(frame).to_numpy().tolist()
     valid = frame[frame["null"].isin(VALID)]
@@ -116,6 +116,7 @@ def page(*texts: str) -> str:
         coverage.section(read(coverages)[0]),
         _dependent(pd.read_csv(io.StringIO(groups), comment="#"), pd.read_csv(io.StringIO(folds), comment="#")),
         event_intervals.section(pd.read_csv(io.StringIO(events))),
+        clinical.section(pd.read_csv(io.StringIO(validations), comment="#")),
         groups_intervals.section(pd.read_csv(io.StringIO(intervals), dtype={"base": str})),
         groups_comparisons.section(pd.read_csv(io.StringIO(comparisons))),
         bars.section(pd.read_csv(io.StringIO(reliability))),

@@ -1,9 +1,10 @@
 """How often do the intervals of `clinical_calibration` contain their targets?
 
-``python -m benchmarks.clinical`` measures all designs, writes docs/data/clinical.csv and the table of docs/validity.md.
-It takes some 40 minutes on one core. Targets are those of the model of the simulation: of observed over expected the
-ratio for the simulated predictions, of the distances those of the curve that the same smoother has for the true
-probabilities, of all others the values of a million observations.
+``python -m benchmarks.clinical`` measures all designs and writes docs/data/clinical.csv, from which
+`benchmarks.certificate_page` makes a part of docs/validity.md. It takes some 40 minutes on one core. Targets are those
+of the model of the simulation: of observed over expected the ratio for the simulated predictions, of the distances
+those of the curve that the same smoother has for the true probabilities, of all others the values of a million
+observations.
 """
 
 import math
@@ -142,6 +143,26 @@ class Row(NamedTuple):
     sets: int
     above: float
     below: float
+
+
+SECTION = """## Intervals of the validation of a clinical model
+
+How often the 95 % intervals of [`clinical_calibration`](clinical.md) contain their targets, in per cent. True logits
+are a shift plus a slope times the predicted logits, which are normal with standard deviation 1.2; with sites they vary
+between 30 sites by 0.4 where the slope is 0.8, and `groups` names the sites. Net benefit is that at a risk of 0.2. One
+standard error of 95 % is 1.4 points with 250 data sets and 1.5 with 200. The data are in
+[clinical.csv](data/clinical.csv).
+
+Intervals of means of observations (Brier score, R2, D, Q) and of the c-statistic cover 90 to 98 %: they are
+approximations, and least good with 20 events and wrong predictions. Those of distances cover 93 to 100 %, as they hold
+several shapes of an error.
+
+{table}"""
+
+
+def section(frame: pd.DataFrame) -> str:
+    """Return the part of docs/validity.md that the data make."""
+    return SECTION.format(table=coverage_table(frame))
 
 
 def coverage_table(frame: pd.DataFrame) -> str:

@@ -14,7 +14,6 @@ from benchmarks import (
     against,
     alternatives,
     approximation,
-    clinical,
     cold_start,
     few_groups,
     findings,
@@ -195,7 +194,7 @@ def test_another_checkout_must_hold_the_package(tmp_path):
 
 
 def test_pages_have_the_tables_of_the_data():
-    for program in (pitfalls, folds, findings, clinical):
+    for program in (pitfalls, folds, findings):
         made, name = program.STUDIES, program.STUDIES.program
         frame = pages.read((DOCS / "data" / f"{name}.csv").read_text())
         assert set(frame["study"]) == set(made.studies)
