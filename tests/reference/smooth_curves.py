@@ -176,9 +176,9 @@ def truncated(one, knots):
 def giviti(statistic, prob, outcome, weight=None, expected=None):
     """Twice the logarithm of the likelihood ratio of a polynomial, whose degree rises while it is significant."""
     null = prob if expected is None else expected
-    if any(null[i][y] <= 0 for i, y in enumerate(outcome) if not 0 < prob[i][1] < 1):
+    inner = [i for i in range(len(prob)) if min(prob[i]) > 0]  # of float32 an event may have 1, and the rest 1e-8
+    if any(null[i][y] <= 0 for i, y in enumerate(outcome) if i not in inner):
         return float("inf")
-    inner = [i for i in range(len(prob)) if 0 < prob[i][1] < 1]
     if not inner:
         return 0.0
     y = np.array([float(outcome[i]) for i in inner])
