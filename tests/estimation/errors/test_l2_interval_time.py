@@ -22,7 +22,7 @@ def test_ends_are_those_of_the_distribution_in_cells_of_five_windows():
     interval = ct.l2_interval(label, prob, time=time, lead=4, confidence_level=0.9)
     sample = make_sample(label, prob, time=time, lead=4)
     found = SquaredL2InTime.of(sample, cells_of_groups(sample))
-    assert tuple(interval) == (found.lower_end(0.05), found.upper_end(0.05))
+    assert tuple(interval) == pytest.approx((found.lower_end(0.05), found.upper_end(0.05)), rel=1e-12)
     assert interval.estimate == found.estimate
     assert "variances from 9 cosines of the time" in interval.origin
     assert interval.partition == cells_of_groups(sample)
