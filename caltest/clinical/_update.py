@@ -17,13 +17,14 @@ from caltest.estimation.event._slope import Slope
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.predictions._arrays import Floats
 from caltest.predictions._lenses import Canonical
+from caltest.predictions._sample import are_impossible
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._refusals import require
+from caltest.predictions.inputs._refusals import refuse_if, require
 from caltest.resampling import Consistency
 from caltest.resampling.engine._options import ClinicalOptions, drawing_of
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import equate_pvalue, level_of, rejects
-from caltest.results._description import Description, Table, percent, sized
+from caltest.results._description import Description, Table, counted, percent, sized
 from caltest.results._progress import reporting
 from caltest.statistics import CoxScore
 from caltest.statistics._logistic_curves import expit
@@ -56,6 +57,10 @@ class UpdateTest(Result):
         Number of observations and of events.
     n_groups, weighted : int or None, bool
         Number of groups, if only these are independent, and whether observations have weights.
+    n_impossible : int
+        Number of labels that had been given probability 0; all other numbers are those of the other observations.
+    unknown : str
+        Why it cannot be told whether an update is needed; empty if it can.
     notes : tuple of Note
         Cautions.
     """
@@ -73,6 +78,8 @@ class UpdateTest(Result):
     n_events: int
     n_groups: int | None = None
     weighted: bool = False
+    n_impossible: int = 0
+    unknown: str = ""
     notes: tuple[Note, ...] = ()
 
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
@@ -80,6 +87,16 @@ class UpdateTest(Result):
     @property
     def conclusion(self) -> str:
         """The update in words."""
+        if not self.n_impossible:
+            return self._called_for
+        labels = counted(self.n_impossible, "label")
+        return f"{labels} had been given probability 0, which no update mends. Of the others: {self._called_for}"
+
+    @property
+    def _called_for(self) -> str:
+        """What the labels that are possible call for."""
+        if self.unknown:
+            return f"It cannot be told whether an update is needed. {self.unknown}"
         p, of_slope = equate_pvalue(self.pvalue), equate_pvalue(self.pvalue_of_slope)
         if self.update == "none":
             return f"No update is called for ({p}). This does not prove that the model is calibrated."
@@ -89,9 +106,15 @@ class UpdateTest(Result):
                 f"Update the intercept by {self.intercept:.3g}: predicted risks are {side} ({p}), and no wrong slope "
                 f"is found ({of_slope})."
             )
+        if not math.isfinite(self.slope):
+            return (
+                f"Calibration is rejected ({p}), and the predictions separate the labels ({of_slope}), so that no "
+                "finite slope is the best one: collect more observations before the model is updated."
+            )
+        turned = " The slope is below 0: the event is less frequent where its risk is larger." * (self.slope < 0)
         return (
             f"Update intercept and slope, to {self.intercept_of_slope:.3g} and {self.slope:.3g}: calibration is "
-            f"rejected ({p}), and an update of the intercept is not enough ({of_slope})."
+            f"rejected ({p}), and an update of the intercept is not enough ({of_slope}).{turned}"
         )
 
     def updated(self, y_prob: ArrayLike) -> Floats:
@@ -106,6 +129,12 @@ class UpdateTest(Result):
         -------
         numpy.ndarray
             Updated risks, ``(n_samples,)``.
+
+        Raises
+        ------
+        ValueError
+            If ``y_prob`` does not hold risks from 0 to 1 in one dimension, or the update has no finite number, as of
+            predictions that separate the labels.
         """
         risk = np.asarray(y_prob, dtype=np.float64)
         must = "`y_prob` must hold risks from 0 to 1 in one dimension"
@@ -115,6 +144,9 @@ class UpdateTest(Result):
         intercept, slope = self.intercept, 1.0
         if self.update == "intercept and slope":
             intercept, slope = self.intercept_of_slope, self.slope
+        refuse_if(
+            not (math.isfinite(intercept) and math.isfinite(slope)), f"there is no finite update. {self.conclusion}"
+        )
         inner = (risk > 0) & (risk < 1)
         found = risk.copy()
         found[inner] = expit(intercept + slope * logits_of(np.column_stack([1 - risk[inner], risk[inner]])))
@@ -180,7 +212,8 @@ def update_test(y_true: ArrayLike, y_prob: ArrayLike, **options: Unpack[Clinical
     Notes
     -----
     With fewer than 5 events or other observations, or predictions that are all equal, there is no slope, and at most
-    the intercept is updated. A label that had been given probability 0 rejects, but no update of the logit mends it.
+    the intercept is updated. Labels that had been given probability 0 are left out, as no update of the logit mends
+    them.
 
     References
     ----------
@@ -205,6 +238,9 @@ def update_test(y_true: ArrayLike, y_prob: ArrayLike, **options: Unpack[Clinical
     """
     level = options["alpha"]
     sample = event_sample(y_true, y_prob, options)
+    impossible = are_impossible(sample.given, sample.outcome)
+    if impossible.any():
+        sample = sample.take(np.flatnonzero(~impossible))
     how: dict[str, Any] = drawing_of(options, sample)
     with reporting(options["progress"], "simulating labels") as report:
         test = run_test(CoxScore(), sample, Consistency(), lens=Canonical(), alpha=level, progress=report, **how)
@@ -212,7 +248,7 @@ def update_test(y_true: ArrayLike, y_prob: ArrayLike, **options: Unpack[Clinical
     large, slope = InTheLarge.of(cells, level_of(level)), Slope.of(cells, level_of(level))
     update: Update = "none"
     if test.rejected:
-        both = math.isfinite(slope.slope) and rejects(slope.pvalue, level)
+        both = not math.isnan(slope.slope) and rejects(slope.pvalue, level)
         update = "intercept and slope" if both else "intercept"
     return UpdateTest(
         update=update,
@@ -228,5 +264,7 @@ def update_test(y_true: ArrayLike, y_prob: ArrayLike, **options: Unpack[Clinical
         n_events=int(np.count_nonzero(sample.outcome)),
         n_groups=sample.n_groups,
         weighted=sample.weight is not None,
+        n_impossible=int(np.count_nonzero(impossible)),
+        unknown=test.conclusion if test.decision == "undecidable" else "",
         notes=test.notes,
     )

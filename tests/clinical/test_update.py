@@ -57,6 +57,35 @@ def test_without_a_slope_the_intercept_is_updated():
     assert "nan" not in str(found)
 
 
+def test_separated_labels_have_no_finite_update():
+    p = np.linspace(0.05, 0.95, 60)
+    found = update_test((p > 0.3).astype(int), p, **QUICK)
+    assert found.update == "intercept and slope"
+    assert "no finite slope is the best one" in found.conclusion
+    with pytest.raises(ValueError, match="there is no finite update"):
+        found.updated([0.2])
+
+
+def test_an_impossible_label_calls_for_no_update():
+    y, p = drawn(300, 0, 1, 3)
+    found, alone = update_test(np.append(y, 1), np.append(p, 0.0), **QUICK), update_test(y, p, **QUICK)
+    assert (found.update, found.intercept, found.n_impossible) == (alone.update, alone.intercept, 1)
+    assert found.conclusion.startswith("1 label had been given probability 0, which no update mends. Of the others: ")
+    assert found.conclusion.endswith(alone.conclusion)
+
+
+def test_too_few_data_decide_nothing():
+    y, p = drawn(300, 0.8, 1, 4)
+    cases = [update_test([0, 1], [0.2, 0.7], **QUICK), update_test(y, p, groups=np.arange(300) % 4, **QUICK)]
+    for found in cases:
+        assert found.conclusion.startswith("It cannot be told whether an update is needed.")
+
+
+def test_a_slope_below_0_is_said():
+    y, p = drawn(400, 0, 1, 5)
+    assert "less frequent where its risk is larger" in update_test(1 - y, p, **QUICK).conclusion
+
+
 def test_bad_input():
     y, p = drawn(60, 0, 1, 0)
     found = update_test(y, p, **QUICK)
