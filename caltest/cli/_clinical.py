@@ -88,6 +88,11 @@ def _run(options: argparse.Namespace) -> int:
     by = options.subgroup or []
     refuse_if(len(by) > 1, f"--by names one column, the site, got {len(by)}; 'caltest subgroups' takes several")
     data = read_file(options.file, options)
+    refuse_if(
+        data.n_classes != 2,
+        f"the table is about one event, and {options.file} has {data.n_classes} classes: write a file with one label, 1 or "
+        "0, and its risk; 'caltest test' takes all classes",
+    )
     result = clinical_calibration(
         data.y_true,
         data.y_prob,

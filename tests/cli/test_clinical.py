@@ -70,4 +70,5 @@ def test_refusals(hospital, named, run):
         assert said in err
     code, _, err = run("clinical", named)
     assert code == 2
-    assert "must be the predicted risk of one event, got 3 classes" in err
+    assert "the table is about one event" in err
+    assert "has 3 classes: write a file with one label" in err
