@@ -90,8 +90,8 @@ def _run(options: argparse.Namespace) -> int:
     data = read_file(options.file, options)
     refuse_if(
         data.n_classes != 2,
-        f"the table is about one event, and {options.file} has {data.n_classes} classes: write a file with one label, 1 or "
-        "0, and its risk; 'caltest test' takes all classes",
+        f"the table is about one event, and {options.file} has {data.n_classes} classes: write a file with one label, "
+        "1 or 0, and its risk; 'caltest test' takes all classes",
     )
     result = clinical_calibration(
         data.y_true,
