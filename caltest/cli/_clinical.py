@@ -18,7 +18,7 @@ from caltest.cli._options import (
     computing,
     facts_of,
     parse_names,
-    parse_number,
+    parse_thresholds,
     problem_of,
     read_file,
     typed_test,
@@ -44,13 +44,6 @@ Emax and ECI, Brier score, D, U, Q, R2, c-statistic and net benefit, each with
 its interval, and errors with what a calibrated model has and a p-value.
 """
 
-_parse_threshold = parse_number(float, lambda value: 0 < value < 1, "risks strictly between 0 and 1, such as 0.1,0.2")
-
-
-def _parse_thresholds(text: str) -> list[float]:
-    """Return risks separated by commas."""
-    return [_parse_threshold(part) for part in text.split(",")]
-
 
 def add_to(commands: Any) -> None:
     """Add ``clinical`` to the commands of a parser."""
@@ -66,7 +59,7 @@ def add_to(commands: Any) -> None:
     add = clinical.add_argument
     add("file", type=Path, metavar="FILE", help=FILES)
     words = "risks from which on patients would be treated, separated by commas, for the net benefit"
-    add("--thresholds", type=_parse_thresholds, metavar="RISKS", help=words)
+    add("--thresholds", type=parse_thresholds, metavar="RISKS", help=words)
     words = "the smooth curve of ICI and its kin (default: %(default)s)"
     add("--smoother", choices=("loess", "lowess", "spline"), default="loess", help=words)
     words = "a column with the site of each row: the measures of every site, their mean and the interval for a new site"

@@ -65,7 +65,13 @@ def parse_number(kind: type, allowed: Callable[[Any], bool], words: str) -> Call
 
 
 parse_count = parse_number(int, lambda value: value >= 1, "an integer >= 1")
+_parse_threshold = parse_number(float, lambda value: 0 < value < 1, "risks strictly between 0 and 1, such as 0.1,0.2")
 parse_level = parse_number(float, lambda value: 0 < value < 1, "a number strictly between 0 and 1")
+
+
+def parse_thresholds(text: str) -> list[float]:
+    """Return risks separated by commas."""
+    return [_parse_threshold(part) for part in text.split(",")]
 
 
 def parse_lead(text: str) -> int | str:

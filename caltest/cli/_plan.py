@@ -18,6 +18,7 @@ from caltest.cli._options import (
     chosen,
     parse_level,
     parse_number,
+    parse_thresholds,
     reading_of,
     reread,
     shortened,
@@ -36,6 +37,7 @@ examples:
   caltest plan predictions.csv --slope 0.8 --power 0.9
   caltest plan rare.csv --factor 1.5          true risks of 1.5 times the predicted
   caltest plan predictions.csv --groups patient_id --icc 0.05
+  caltest plan risks.csv --widths usual --thresholds 0.1
 
 The file needs no labels: the number follows from the predictions. An error is
 wrong predictions of one kind: all too low or too high, too extreme, or not
@@ -68,6 +70,15 @@ def add_to(commands: Any) -> None:
         sizes.add_argument(f"--{name}", type=positive, metavar="X", help=texts[name])
     words = "probability with which the error is found (default: %(default)s)"
     plan.add_argument("--power", type=parse_level, default=0.8, metavar="P", help=words)
+    precise = plan.add_argument_group(
+        "a validation whose intervals have wanted widths (Riley et al. 2021)"
+    ).add_argument
+    words = "widths by measure, such as calibration_slope=0.3,c_statistic=0.1; or: usual"
+    precise("--widths", type=_parse_widths, metavar="WIDTHS", help=words)
+    words = "share of patients with the event (default: the mean of the predictions)"
+    precise("--prevalence", type=parse_level, metavar="P", help=words)
+    words = "risks from which on patients would be treated, for the net benefit"
+    precise("--thresholds", type=parse_thresholds, metavar="RISKS", help=words)
     add_option(plan, "--alpha", "level of the test (default: %(default)s)")
     add_option(plan, "--json", "print JSON instead of text")
     add_option(plan, "--prob", "probability columns, separated by commas (guessed by default)")
@@ -81,8 +92,19 @@ def add_to(commands: Any) -> None:
     add_draws(plan, "the simulated labels")
 
 
+def _parse_widths(text: str) -> dict[str, float]:
+    """Return the widths of measures; none are the usual ones."""
+    pairs = {} if text == "usual" else dict(part.partition("=")[::2] for part in text.split(","))
+    try:
+        return {name.strip(): float(width) for name, width in pairs.items()}
+    except ValueError:
+        msg = f"must be usual, or widths such as calibration_slope=0.3,c_statistic=0.1, got {text!r}"
+        raise argparse.ArgumentTypeError(msg) from None
+
+
 def _run(options: argparse.Namespace) -> int:
     from caltest import detectable_error
+    from caltest.clinical import clinical_sample_size
     from caltest.hypothesis_tests import plan_sample_size
     from caltest.hypothesis_tests._detectable_error_result import TOLERATED_FACTOR, TOLERATED_POINTS
 
@@ -101,8 +123,12 @@ def _run(options: argparse.Namespace) -> int:
         lines[0] += f" There are {n_groups:,} groups."
         lines[-1] = f"If labels of a group are independent of each other: {lines[-1]}"
         lines += [] if plan.n_samples is None else [_with_groups(groups, options.icc, plan.n_samples)]
-    text = wrapped(lines, "\n\n")
-    show(options, text, facts, detectable=[one.to_dict() for one in found], plan=plan.to_dict())
+    text, precise = wrapped(lines, "\n\n"), {}
+    if (options.widths, options.prevalence, options.thresholds) != (None, None, None):
+        asked = {"prevalence": options.prevalence, "thresholds": options.thresholds, "alpha": options.alpha}
+        widths = clinical_sample_size(prob, widths=options.widths or None, **asked)
+        text, precise = f"{text}\n\n{widths}", {"precision": widths.to_dict()}
+    show(options, text, facts, detectable=[one.to_dict() for one in found], plan=plan.to_dict(), **precise)
     return 0
 
 

@@ -4,6 +4,9 @@ from ._clinical_result import ClinicalCalibration as ClinicalCalibration
 from ._measure import Measure as Measure
 from ._net_benefit import NetBenefit as NetBenefit
 from ._random_effects import RandomEffects as RandomEffects
+from ._sample_size import ClinicalSampleSize as ClinicalSampleSize
+from ._sample_size import PrecisionCriterion as PrecisionCriterion
+from ._sample_size import clinical_sample_size as clinical_sample_size
 from ._sites import Site as Site
 from ._sites import SiteCalibration as SiteCalibration
 from ._sites import calibration_by_site as calibration_by_site

@@ -151,7 +151,7 @@ def clinical_calibration(
     >>> round(ici.estimate, 3), round(ici.if_calibrated, 3), ici.pvalue
     (0.07, 0.025, 0.001)
     """
-    cuts = _validate_thresholds(thresholds)
+    cuts = validate_thresholds(thresholds)
     parts = ICI(smoother), E50(smoother), E90(smoother), Emax(smoother), ECI(smoother)
     level = options["alpha"]
     missed = level / 2
@@ -199,7 +199,8 @@ def clinical_calibration(
     )
 
 
-def _validate_thresholds(thresholds: Any) -> list[float]:
+def validate_thresholds(thresholds: Any) -> list[float]:
+    """Return the thresholds of net benefit; none by default."""
     if thresholds is None:
         return []
     must = "`thresholds` must be risks strictly between 0 and 1, such as [0.1, 0.2]"

@@ -39,8 +39,8 @@ def placements(sample: Sample) -> tuple[float, Floats]:
     total, rest = float(of_events.sum()), float(of_others.sum())
     if not total or not rest:
         return math.nan, np.zeros(sample.n_samples)
-    _, first, place = np.unique(sample.event, return_index=True, return_inverse=True)
-    others_below, events_below = (_below(values, first)[place] for values in (of_others, of_events))
+    place = _places(sample.event)
+    others_below, events_below = _below(place, of_others), _below(place, of_events)
     placement = np.where(event, others_below / rest, 1 - events_below / total)
     value = float(np.average(placement, weights=of_events))
     influence = (placement - value) * np.where(event, 1 / total, 1 / rest) * sample.n_samples
@@ -50,7 +50,17 @@ def placements(sample: Sample) -> tuple[float, Floats]:
     return value, influence
 
 
-def _below(weight: Floats, first: Integers) -> Floats:
-    """Return for each value the weight of smaller ones and half of that of equal ones, ``(n_values,)``."""
-    of_value = np.add.reduceat(weight, first)
-    return np.cumsum(of_value) - of_value / 2
+def concordance(prob: Floats, of_events: Floats, of_others: Floats) -> float:
+    """Return the c-statistic of predictions with weights of events and of other observations, ``(n_samples,)``."""
+    return float(np.average(_below(_places(prob), of_others) / of_others.sum(), weights=of_events))
+
+
+def _places(prob: Floats) -> Integers:
+    """Return the index of each prediction among the different ones."""
+    return np.unique(prob, return_inverse=True)[1]
+
+
+def _below(place: Integers, weight: Floats) -> Floats:
+    """Return the weight of smaller values, and half of that of equal ones, ``(n_samples,)``."""
+    of_value = np.bincount(place, weights=weight)
+    return np.asarray((np.cumsum(of_value) - of_value / 2)[place])

@@ -112,3 +112,20 @@ def test_an_error_that_no_probability_can_have_is_refused(tmp_path, run):
     code, out, err = run("plan", path, "--points", "500")
     assert (code, out) == (2, "")
     assert "--points must be below 100, the largest error of a probability, got 500." in err
+
+
+def test_widths_of_a_validation(risks, run):
+    path, risk = risks
+    asked = "calibration_slope=0.4,net_benefit=0.3"
+    code, text, err = run("plan", path, "--points", "20", "--widths", asked, "--thresholds", "0.2,0.4")
+    widths = {"calibration_slope": 0.4, "net_benefit": 0.3}
+    expected = caltest.clinical.clinical_sample_size(risk, widths=widths, thresholds=[0.2, 0.4])
+    assert (code, err) == (0, "")
+    assert " ".join(text.split()).endswith(" ".join(str(expected).split()))
+    _, text, _ = run("plan", path, "--points", "20", "--widths", "usual", "--prevalence", "0.1", "--json")
+    found = json.loads(text)["precision"]
+    assert found == caltest.clinical.clinical_sample_size(risk, prevalence=0.1).to_dict()
+    code, _, err = run("plan", path, "--widths", "slope")
+    assert (code, "must be usual, or widths such as" in " ".join(err.split())) == (2, True)
+    code, _, err = run("plan", path, "--points", "20", "--widths", "slope=1")
+    assert (code, "must name at least one of observed_expected" in " ".join(err.split())) == (2, True)

@@ -90,6 +90,8 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     clinical.Site: lambda: example(clinical.SiteCalibration).sites[0],
     clinical.RandomEffects: lambda: example(clinical.SiteCalibration).summaries[0],
     clinical.UpdateTest: lambda: clinical.update_test(*two_classes(), **FIXED),
+    clinical.ClinicalSampleSize: lambda: clinical.clinical_sample_size(two_classes()[1]),
+    clinical.PrecisionCriterion: lambda: example(clinical.ClinicalSampleSize).criteria[0],
     clinical.NetBenefit: lambda: example(clinical.ClinicalCalibration).net_benefits[0],
     hypothesis_tests.GCETable: lambda: ct.gce_table(*problem(), **FIXED),
     hypothesis_tests.SubgroupTests: lambda: ct.subgroup_tests(

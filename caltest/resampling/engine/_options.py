@@ -75,6 +75,10 @@ class PlanOptions(InputOption, AlphaOption, WorkOptions, total=False):
     """What plans of tests take."""
 
 
+class PrecisionOptions(InputOption, AlphaOption, total=False):
+    """What plans of intervals take, which draw nothing."""
+
+
 class DetectionOptions(DesignOptions, DrawOption, PlanOptions, total=False):
     """What tests without labels take."""
 
