@@ -238,6 +238,7 @@ def _method_names() -> list[str]:
     return [
         *("TemperatureScaling", "VectorScaling", "MatrixScaling", "DirichletCalibration", "PlattScaling"),
         *("BetaCalibration", "IsotonicCalibration", "HistogramBinning", "ScalingBinning", "SplineCalibration"),
+        "InterceptCalibration",
     ]
 
 

@@ -31,6 +31,11 @@ from caltest.statistics._logistic_curves import expit
 from caltest.statistics._recalibration_scores import logits_of
 
 Update = Literal["none", "intercept", "intercept and slope"]
+_RECALIBRATORS: dict[str, str] = {
+    "none": "",
+    "intercept": "InterceptCalibration",
+    "intercept and slope": "PlattScaling",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -82,7 +87,7 @@ class UpdateTest(Result):
     unknown: str = ""
     notes: tuple[Note, ...] = ()
 
-    _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
+    _derived: ClassVar[tuple[str, ...]] = ("conclusion", "recalibrator")
 
     @property
     def conclusion(self) -> str:
@@ -116,6 +121,11 @@ class UpdateTest(Result):
             f"Update intercept and slope, to {self.intercept_of_slope:.3g} and {self.slope:.3g}: calibration is "
             f"rejected ({p}), and an update of the intercept is not enough ({of_slope}).{turned}"
         )
+
+    @property
+    def recalibrator(self) -> str:
+        """Name of the method in `caltest.recalibration` that fits this update; empty where none is called for."""
+        return _RECALIBRATORS[self.update]
 
     def updated(self, y_prob: ArrayLike) -> Floats:
         """Return the risks after the update.
@@ -158,13 +168,14 @@ class UpdateTest(Result):
             ("slope", "" if math.isnan(self.slope) else f"{self.slope:.4g}", show_interval(self.slope_interval), "1"),
         ]
         size = sized(self.n_samples, self.n_groups, weighted=self.weighted)
+        judge = "recalibration_study" + f" with {self.recalibrator}()" * bool(self.recalibrator)
         return Description(
             f"Update of a prediction model ({size}, {self.n_events:,} events)",
             [self.conclusion],
             [Table(("", "estimate", f"{percent(level_of(self.alpha))} interval", "if calibrated"), rows)],
             [
                 "Closed test: an update that is not needed is named with a probability of at most the level. How good "
-                "the updated risks are is to be judged on other patients, as by recalibration_study."
+                f"the updated risks are is to be judged on other patients, as by {judge}."
             ],
             self.notes,
         )
@@ -207,6 +218,8 @@ def update_test(y_true: ArrayLike, y_prob: ArrayLike, **options: Unpack[Clinical
     See Also
     --------
     clinical_calibration : All measures of a validation.
+    caltest.recalibration.InterceptCalibration : The update of the intercept, as a method.
+    caltest.recalibration.PlattScaling : Intercept and slope, for targets that are a little away from 0 and 1.
     caltest.recalibration.recalibration_study : Whether repaired predictions are better, on held-out observations.
 
     Notes

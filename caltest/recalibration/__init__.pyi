@@ -2,6 +2,7 @@ from .maps._automatic_calibration import AutomaticCalibration as AutomaticCalibr
 from .maps._base import Recalibrator as Recalibrator
 from .maps._base import load_recalibrator as load_recalibrator
 from .maps._beta_calibration import BetaCalibration as BetaCalibration
+from .maps._intercept_calibration import InterceptCalibration as InterceptCalibration
 from .maps._linear_scaling import DirichletCalibration as DirichletCalibration
 from .maps._linear_scaling import MatrixScaling as MatrixScaling
 from .maps._linear_scaling import VectorScaling as VectorScaling
