@@ -3,6 +3,9 @@ from ._clinical_curve import ClinicalCurve as ClinicalCurve
 from ._clinical_result import ClinicalCalibration as ClinicalCalibration
 from ._measure import Measure as Measure
 from ._net_benefit import NetBenefit as NetBenefit
+from ._optimism import CorrectedMeasure as CorrectedMeasure
+from ._optimism import OptimismCorrection as OptimismCorrection
+from ._optimism import optimism_corrected as optimism_corrected
 from ._random_effects import RandomEffects as RandomEffects
 from ._sample_size import ClinicalSampleSize as ClinicalSampleSize
 from ._sample_size import PrecisionCriterion as PrecisionCriterion

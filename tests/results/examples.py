@@ -92,6 +92,10 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     clinical.UpdateTest: lambda: clinical.update_test(*two_classes(), **FIXED),
     clinical.ClinicalSampleSize: lambda: clinical.clinical_sample_size(two_classes()[1]),
     clinical.PrecisionCriterion: lambda: example(clinical.ClinicalSampleSize).criteria[0],
+    clinical.OptimismCorrection: lambda: clinical.optimism_corrected(
+        GaussianNB(), two_classes()[1][:, None], two_classes()[0], n_resamples=3, smoother="lowess", rng=0
+    ),
+    clinical.CorrectedMeasure: lambda: example(clinical.OptimismCorrection).measures[0],
     clinical.NetBenefit: lambda: example(clinical.ClinicalCalibration).net_benefits[0],
     hypothesis_tests.GCETable: lambda: ct.gce_table(*problem(), **FIXED),
     hypothesis_tests.SubgroupTests: lambda: ct.subgroup_tests(

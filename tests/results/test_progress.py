@@ -33,6 +33,9 @@ CALLS = {
     "calibration_by_site": lambda **more: ct.clinical.calibration_by_site(
         *two_classes(), site=FOLD, n_resamples=699, rng=0, **more
     ),
+    "optimism_corrected": lambda **more: ct.clinical.optimism_corrected(
+        GaussianNB(), two_classes()[1][:, None], two_classes()[0], n_resamples=5, smoother="lowess", rng=0, **more
+    ),
     "update_test": lambda **more: ct.clinical.update_test(*two_classes(), **FAST, **more),
     "clinical_calibration": lambda **more: ct.clinical.clinical_calibration(*two_classes(), **FAST, **more),
     "compare_models": lambda **more: ct.compare_models(problem()[0], three_models(), **FAST, **more),

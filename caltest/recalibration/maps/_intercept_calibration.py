@@ -110,7 +110,7 @@ class _Likelihood:
 
     def loss_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Return the loss and its derivatives ``(n_classes,)``."""
-        loss, gradient = 0.0, -np.bincount(self.outcome, self.weight, len(theta))
+        loss, gradient = 0.0, -np.bincount(self.outcome, self.weight, len(theta)).astype(np.float64)
         for rows, prob in self._of_blocks(theta):
             own = np.take_along_axis(prob, self.outcome[rows, None], axis=1)[:, 0]
             with np.errstate(divide="ignore"):  # of a step that is far too long

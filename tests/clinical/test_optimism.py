@@ -1,0 +1,199 @@
+"""Internal validation: the numbers of R with R's resamples, cross-validation by loops, and models of known truth."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, roc_auc_score
+from sklearn.svm import LinearSVC
+
+from caltest.clinical import _optimism, optimism_corrected
+from caltest.predictions._sample import induce
+from tests.reference.r_random import RRandom
+
+MODEL = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12, max_iter=500)
+
+R_VALIDATE = {  # training, test, index.corrected; C = (1 + Dxy) / 2
+    "c_statistic": (0.8823001369, 0.87791764063, 0.877293461376),
+    "r2": (0.56450072516, 0.543268153325, 0.535106234460),
+    "intercept_of_slope": (0.0, -0.017320640324, -0.017320640324),
+    "calibration_slope": (1.0, 0.952148079503, 0.952148079503),
+    "discrimination_index": (0.54374231729, 0.514086348242, 0.500948857738),
+    "unreliability_index": (-0.01333333333, 0.005076892472, 0.005076892472),
+    "quality_index": (0.55707565062, 0.509009455770, 0.495871965266),
+    "brier": (0.13186362481, 0.142608610702, 0.148210158679),
+}
+R_CALIBRATE = [0.20003842763, 0.42769779902, 0.64712504424, 0.80096255777]  # at risks of 0.2, 0.4, 0.6 and 0.8
+
+
+def patients():
+    """The first 150 tumours of scikit-learn's breast cancer data with three features."""
+    data = load_breast_cancer()
+    return data.data[:150, [1, 4, 8]], (data.target[:150] == 0).astype(int)
+
+
+class Resamples:
+    """Draws resamples as R does."""
+
+    def __init__(self, seed):
+        self._random = RRandom(seed)
+
+    def integers(self, n, size):
+        assert size == n
+        return self._random.indices(n)
+
+
+def test_bootstrap_as_in_r(monkeypatch):
+    """``set.seed(20); validate(lrm(y ~ a + b + c), B=20)``: rms 6.5.0, R 4.2.2; lrm stops at a tolerance of 1e-7."""
+    monkeypatch.setattr(_optimism, "validate_rng", Resamples)
+    found = optimism_corrected(MODEL, *patients(), n_resamples=20, rng=20)
+    for name, wanted in R_VALIDATE.items():
+        one = found[name]
+        np.testing.assert_allclose((one.training, one.test, one.corrected), wanted, atol=2e-7)
+        assert one.optimism == pytest.approx(one.training - one.test)
+        assert one.n_used == 20
+    assert found["brier"].apparent == pytest.approx(0.13746517279, abs=1e-9)
+    assert found["c_statistic"].apparent == pytest.approx((1 + 0.76335191512) / 2, abs=1e-9)
+    assert (found.n_samples, found.n_events, found.n_redrawn) == (150, 83, 0)
+
+
+def test_the_curve_as_in_r():
+    """``set.seed(20); calibrate(lrm(...), B=20, predy=c(.2, .4, .6, .8))`` of rms 6.5.0, by its lowess."""
+    (x, y), grid, resamples = patients(), np.array([0.2, 0.4, 0.6, 0.8]), Resamples(20)
+
+    def deviations(train, test):
+        prob = LogisticRegression(**MODEL.get_params()).fit(x[train], y[train]).predict_proba(x[test])
+        return _optimism._deviations(induce(prob, y[test]), "lowess", grid)
+
+    everyone, optimism = np.arange(150), []
+    for _ in range(20):
+        rows = resamples.integers(150, 150)
+        optimism.append(deviations(rows, rows) - deviations(rows, everyone))
+    found = grid + deviations(everyone, everyone) - np.mean(optimism, axis=0)
+    np.testing.assert_allclose(found, R_CALIBRATE, atol=1e-6)
+
+
+def test_distances_are_those_of_the_corrected_curve():
+    x, y = patients()
+    found = optimism_corrected(MODEL, x, y, n_resamples=3, smoother="lowess", rng=0)
+    rng, prob = np.random.default_rng(0), MODEL.fit(x, y).predict_proba(x)
+    apparent, optimism = _optimism._deviations(induce(prob, y), "lowess", prob[:, 1]), 0
+    for _ in range(3):
+        rows = rng.integers(150, size=150)
+        new = LogisticRegression(**MODEL.get_params()).fit(x[rows], y[rows]).predict_proba(x)
+        for part, sign in ((rows, 1), (np.arange(150), -1)):
+            optimism += sign * _optimism._deviations(induce(new[part], y[part]), "lowess", prob[:, 1]) / 3
+    distance = np.abs(apparent - optimism)
+    assert found["ICI"].corrected == pytest.approx(distance.mean())
+    assert found["Emax"].corrected == pytest.approx(distance.max())
+    assert found["E90"].corrected == pytest.approx(np.quantile(distance, 0.9), rel=0.05)
+    assert found["ICI"].apparent == pytest.approx(np.abs(apparent).mean())
+
+
+def test_cross_validation_by_loops():
+    x, y = patients()
+    label = np.where(y == 1, "yes", "no")
+    found = optimism_corrected(MODEL, x, label, validation="cross-validation", n_resamples=2, rng=3)
+    rng, values = np.random.default_rng(3), []
+    for _ in range(2):
+        fold, prob = _optimism._folds(y == 1, rng), np.empty(150)
+        assert np.ptp(np.bincount(fold[y == 1])) <= 1
+        for k in range(10):
+            model = LogisticRegression(**MODEL.get_params()).fit(x[fold != k], y[fold != k])
+            prob[fold == k] = model.predict_proba(x[fold == k])[:, 1]
+        values.append((roc_auc_score(y, prob), brier_score_loss(y, prob)))
+    corrected = [found[name].corrected for name in ("c_statistic", "brier")]
+    np.testing.assert_allclose(corrected, np.mean(values, axis=0))
+    assert found["c_statistic"].monte_carlo_error == pytest.approx(np.std(values, axis=0, ddof=1)[0] / 2**0.5)
+    assert found.validation == "cross-validation"
+
+
+@pytest.mark.slow
+def test_corrected_values_are_those_of_new_patients():
+    """A model of 8 features for 120 patients, 40 times: slope, c and Brier score on average as on 5,000 others.
+
+    The bootstrap has little bias here: the mean difference is within 4 standard errors and a fifth of the optimism.
+    """
+    rng, differences, optimism = np.random.default_rng(5), [], []
+    names = ("calibration_slope", "c_statistic", "brier")
+    for seed in range(40):
+        x = rng.normal(size=(5_120, 8))
+        y = rng.random(5_120) < expit(x[:, :3].sum(axis=1))
+        found = optimism_corrected(MODEL, x[:120], y[:120], n_resamples=20, smoother="lowess", rng=seed)
+        prob = MODEL.fit(x[:120], y[:120]).predict_proba(x[120:])
+        truth = _optimism._measures(induce(prob, y[120:].astype(int)))
+        true = dict(zip(_optimism._WORDS, truth, strict=True))
+        differences.append([found[name].corrected - true[name] for name in names])
+        optimism.append([found[name].apparent - true[name] for name in names])
+    error = np.std(differences, axis=0, ddof=1) / 40**0.5
+    bias, true_optimism = np.mean(differences, axis=0), np.abs(np.mean(optimism, axis=0))
+    assert (np.abs(bias) < 4 * error + true_optimism / 5).all()
+    assert (true_optimism > 4 * np.std(optimism, axis=0, ddof=1) / 40**0.5).all()
+
+
+def test_predictions_of_0_and_1_are_counted():
+    x, y = patients()
+    forest = RandomForestClassifier(10, random_state=0)
+    found = optimism_corrected(forest, x, y, n_resamples=3, smoother="lowess", rng=0)
+    slope = found["calibration_slope"]
+    assert slope.n_used < 3 or np.isfinite(slope.corrected)
+    assert found["unreliability_index"].n_used < 3
+    assert "Not finite in all resamples" in str(found)
+    assert found["c_statistic"].apparent > found["c_statistic"].corrected
+    assert "nan" not in str(found)
+
+
+def test_resamples_of_one_label_are_drawn_again(monkeypatch):
+    x, y = patients()
+
+    class Unlucky:
+        def __init__(self, _):
+            self._rng, self._first = np.random.default_rng(0), True
+
+        def integers(self, n, size):
+            if self._first:
+                self._first = False
+                return np.full(size, int(np.flatnonzero(y == 0)[0]))
+            return self._rng.integers(n, size=size)
+
+    wanted = optimism_corrected(MODEL, x, y, n_resamples=2, smoother="lowess", rng=0)
+    monkeypatch.setattr(_optimism, "validate_rng", Unlucky)
+    found = optimism_corrected(MODEL, x, y, n_resamples=2, smoother="lowess", rng=0)
+    assert found.n_redrawn == 1
+    assert "1 resample without events, or with events only: drawn again." in " ".join(str(found).split())
+    assert found["brier"].corrected == wanted["brier"].corrected
+
+
+def test_frames_names_and_iteration():
+    import pandas as pd
+
+    x, y = patients()
+    frame = pd.DataFrame(x, columns=["a", "b", "c"])
+    found = optimism_corrected(MODEL, frame, pd.Series(y), n_resamples=2, smoother="lowess", rng=0)
+    plain = optimism_corrected(MODEL, x, y, n_resamples=2, smoother="lowess", rng=0)
+    np.testing.assert_allclose(found.to_frame()["corrected"], plain.to_frame()["corrected"], atol=1e-9)
+    assert [one.name for one in found] == found.to_frame()["name"].tolist()
+    assert found.conclusion.startswith("On new patients like these, a model that is made in the same way has about a c")
+
+
+@pytest.mark.parametrize(
+    ("y", "more", "words"),
+    [
+        (np.arange(150) % 3, {}, "`y` must hold two labels, with an event and without, got 3"),
+        (np.arange(150) < 9, {}, "`y` must have 10 events and 10 observations without at least, got 9 and 141"),
+        (np.arange(150) % 2, {"validation": "jackknife"}, "`validation`"),
+        (np.arange(150) % 2, {"n_resamples": 0}, "`n_resamples`"),
+        (np.arange(150) % 2, {"smoother": "kernel"}, "`smoother`"),
+        (np.arange(149) % 2, {}, "inconsistent numbers of samples"),
+    ],
+)
+def test_bad_values(y, more, words):
+    with pytest.raises(ValueError, match=words):
+        optimism_corrected(MODEL, patients()[0], y, **more)
+
+
+def test_an_estimator_without_probabilities():
+    with pytest.raises(TypeError, match="`estimator` must have `predict_proba`"):
+        optimism_corrected(LinearSVC(), *patients())
