@@ -17,7 +17,7 @@ from caltest.resampling.distributions._base import Distribution, chi_squared
 from caltest.resampling.distributions._forward_selection import ForwardSelection
 from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic, in_equal_batches
-from caltest.statistics._logistic_curves import LogisticCurves, polynomial
+from caltest.statistics._logistic_polynomials import fit_polynomials
 from caltest.statistics._recalibration_scores import logits, logits_of
 
 
@@ -104,22 +104,24 @@ class GiViTI(Statistic):
         from scipy.stats import chi2
 
         limit = chi2(1).ppf(self.threshold)
-        logit = sample.of_predictions(logits)
-        happened = outcomes[:, np.isfinite(logit)].astype(np.float64)
-        null = _twice_log_likelihood(sample.of_predictions(null_logits), happened, sample)
-        degree = np.full(len(happened), self.first_degree)
-        ratio = _largest(sample, happened, degree=self.first_degree) - null
-        rising = np.arange(len(happened))
+        inner = np.isfinite(sample.of_predictions(logits))
+        happened = outcomes[:, inner]
+        curves = sample.of_predictions(fit_polynomials, self.last_degree)
+        sums = curves.sums(happened)
+        null = sample.of_predictions(_Null.of)
+        base = null.twice_log_likelihood(happened)
+        degree = np.full(len(outcomes), self.first_degree)
+        twice = curves.fit(sums, self.first_degree)[1]
+        rising = np.arange(len(outcomes))
         for more in range(self.first_degree + 1, self.last_degree + 1):
             if not rising.size:
                 break
-            few = more > self.first_degree + 1  # of calibrated data sets
-            higher = in_equal_batches(partial(_largest, sample, degree=more), happened[rising], few=few) - null[rising]
-            better = higher - ratio[rising] >= limit
+            higher = curves.fit(sums[rising], more)[1]
+            better = higher - twice[rising] >= limit
             rising = rising[better]
-            ratio[rising], degree[rising] = higher[better], more
-        wrong = (outcomes[:, logit == -np.inf] == 1).any(axis=1) | (outcomes[:, logit == np.inf] == 0).any(axis=1)
-        return np.where(wrong, np.inf, np.maximum(ratio, 0.0)), degree
+            twice[rising], degree[rising] = higher[better], more
+        wrong = null.contradicted(outcomes)
+        return np.where(wrong, np.inf, np.maximum(twice - base, 0.0)), degree
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution | None:
         """Return the limit after forward selection; None with weights."""
@@ -136,37 +138,44 @@ class GiViTI(Statistic):
     def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, Any]:
         """Return the degree that was selected, and the coefficients of this polynomial, ``(degree + 1,)``."""
         (degree,) = self.selected(sample, sample.outcome[None])[1]
-        logit = sample.of_predictions(logits)
-        inner = np.isfinite(logit)
+        inner = np.isfinite(sample.of_predictions(logits))
+        curves = sample.of_predictions(fit_polynomials, self.last_degree)
         if not inner.any():
             return {"selected_degree": int(degree), "coefficients": np.full(degree + 1, np.nan)}
-        fitted = sample.of_predictions(fit_polynomial, int(degree)).logits(sample.outcome[None, inner] * 1.0)[0]
-        powers = np.power(logit[inner, None], np.arange(degree + 1))
-        scale = np.abs(powers).max(axis=0)
-        scale[scale == 0] = 1.0
-        return {
-            "selected_degree": int(degree),
-            "coefficients": np.linalg.lstsq(powers / scale, fitted, rcond=None)[0] / scale,
-        }
+        (fitted,), _ = curves.fit(curves.sums(sample.outcome[None, inner]), int(degree))
+        return {"selected_degree": int(degree), "coefficients": curves.of_logit(fitted)}
 
 
-def fit_polynomial(sample: Sample, degree: int) -> LogisticCurves:
-    """Return the regressions on a polynomial of the finite logits of a sample; for `Sample.of_predictions`."""
-    logit = sample.of_predictions(logits)
-    inner = np.isfinite(logit)
-    return polynomial(logit[inner], sample.weight_or_ones[inner], degree)
+@dataclass(frozen=True, eq=False)
+class _Null:
+    """The log-likelihood under the null hypothesis, of predictions other than 0 and 1.
 
+    Attributes
+    ----------
+    slope : array of shape (n,)
+        Weighted logits of these predictions under the null hypothesis, 0 where they are infinite.
+    size : float
+        Log-likelihood without events, up to its sign.
+    never, always : arrays of shape (n_samples,)
+        Whether an event, and whether none, contradicts a prediction or the null hypothesis.
+    """
 
-def null_logits(sample: Sample) -> Floats:
-    """Return the logits ``(1, n)`` under the null hypothesis of predictions other than 0 and 1."""
-    return logits_of(sample.null_prob[np.isfinite(sample.of_predictions(logits))])[None]
+    slope: Floats
+    size: float
+    never: NDArray[np.bool_]
+    always: NDArray[np.bool_]
 
+    @classmethod
+    def of(cls, sample: Sample) -> _Null:
+        logit = sample.of_predictions(logits)
+        inner = np.isfinite(logit)
+        under = np.where(inner, logits_of(sample.null_prob), logit)
+        inside, weight = np.isfinite(under), sample.weight_or_ones
+        size = float(np.logaddexp(0.0, under[inside]) @ weight[inside])
+        return cls((np.where(inside, under, 0.0) * weight)[inner], size, under == -np.inf, under == np.inf)
 
-def _largest(sample: Sample, happened: Floats, *, degree: int) -> Floats:
-    """Return twice the largest log-likelihood ``(n_replicates,)`` of polynomials of a degree."""
-    return _twice_log_likelihood(sample.of_predictions(fit_polynomial, degree).logits(happened), happened, sample)
+    def twice_log_likelihood(self, happened: NDArray[Any]) -> Floats:
+        return 2 * (in_equal_batches(lambda part: part @ self.slope, happened) - self.size)
 
-
-def _twice_log_likelihood(logit: Floats, happened: Floats, sample: Sample) -> Floats:
-    weight = sample.weight_or_ones[np.isfinite(sample.of_predictions(logits))]
-    return np.asarray(-2 * np.logaddexp(0.0, np.where(happened > 0, -logit, logit)) @ weight)
+    def contradicted(self, outcomes: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray((outcomes[:, self.never] == 1).any(axis=1) | (outcomes[:, self.always] == 0).any(axis=1))

@@ -14,7 +14,8 @@ _OUTER = 0.05  # share of the observations beyond the first and the last knot
 _FEW = 100  # with fewer observations the outer knots are the fifth ones from the ends
 _MOST_STEPS = 80
 _LONGEST = 4.0  # a step at a logit of 0: beyond it the quadratic approximation is of no use
-_SOLVED = 1e-14  # change of a probability
+_LAST = 1e-7  # change of the logits: what is left after it is of the order of its square
+_SOLVED = 1e-14  # change of a probability, where logits grow without limit
 _RIDGE = 1e-13  # share of the information that is added to it: it may be singular
 _RANK = 1e-10
 _TINY = 1e-300
@@ -32,38 +33,45 @@ class LogisticCurves:
         Coefficients that return the predictions themselves.
     weight : array of shape (n_samples,)
         Weights of the observations.
+    basis : array of shape (n_raw_features, n_features)
+        What the raw features are multiplied by to give those of the design.
     """
 
     design: Floats
     start: Floats
     weight: Floats
+    basis: Floats
 
     @classmethod
-    def of(cls, logit: Floats, features: list[Floats], weight: Floats) -> LogisticCurves:
-        """Return the regressions on an intercept, the logit of the predictions and features, ``(n_samples,)`` each."""
-        raw = np.column_stack([np.ones_like(logit), logit, *features])
+    def of(cls, logit: Floats, raw: Floats, weight: Floats) -> LogisticCurves:
+        """Return the regressions on features ``(n_samples, n_features)``, which span 1 and the logit of predictions."""
         root = np.sqrt(weight * np.exp(-np.logaddexp(0, logit) - np.logaddexp(0, -logit)))[:, None]
         weighted = raw * root
         length = np.sqrt(np.square(weighted).sum(axis=0))
-        left, size, _ = np.linalg.svd(weighted / np.where(length > 0, length, 1.0), full_matrices=False)
-        kept = left[:, size > _RANK * size.max(initial=0.0)]
-        return cls(kept / root, kept.T @ weighted[:, 1], weight)
+        scale = np.where(length > 0, length, 1.0)
+        left, size, right = np.linalg.svd(weighted / scale, full_matrices=False)
+        kept = size > _RANK * size.max(initial=0.0)
+        basis = right[kept].T / size[kept] / scale[:, None]
+        return cls(left[:, kept] / root, left[:, kept].T @ (root[:, 0] * logit), weight, basis)
 
-    def logits(self, outcomes: Floats) -> Floats:
-        """Return the fitted logits ``(n_replicates, n_samples)`` of outcomes 0 and 1 of the same shape."""
+    def coefficients(self, sums: Floats) -> Floats:
+        """Return the largest likelihood's coefficients of sums of the design over events, both ``(..., n_features)``.
+
+        Where the features separate the labels, steps end when the fitted probabilities no longer change.
+        """
         n_features = self.design.shape[1]
         if not n_features:  # without observations
-            return np.zeros_like(outcomes)
+            return np.zeros_like(sums)
         product = (self.design[:, :, None] * self.design[:, None, :]).reshape(len(self.design), -1)
-        coefficient = np.tile(self.start, (len(outcomes), 1))
-        is_open = np.ones(len(outcomes), dtype=np.bool_)  # all are computed, so that the shape of products stays
+        coefficient = np.tile(self.start, (len(sums), 1))
+        is_open = np.ones(len(sums), dtype=np.bool_)  # all are computed, so that the shape of products stays
         for _ in range(_MOST_STEPS):
             if not is_open.any():
                 break
             logit = coefficient @ self.design.T
             prob = expit(logit)
             variance = prob * (1 - prob)
-            gradient = ((outcomes - prob) * self.weight) @ self.design
+            gradient = sums - (prob * self.weight) @ self.design
             information = ((self.weight * variance) @ product).reshape(-1, n_features, n_features)
             ridge = np.maximum(_RIDGE * np.trace(information, axis1=1, axis2=2), _TINY)
             information += ridge[:, None, None] * np.eye(n_features)
@@ -71,8 +79,12 @@ class LogisticCurves:
             change = np.abs(step @ self.design.T)
             too_long = (change / (_LONGEST + np.abs(logit) / 2)).max(axis=1)
             coefficient += np.where(is_open, 1 / np.maximum(too_long, 1.0), 0.0)[:, None] * step
-            is_open &= (change * variance).max(axis=1) > _SOLVED
-        return np.asarray(coefficient @ self.design.T)
+            is_open &= (change.max(axis=1) > _LAST) & ((change * variance).max(axis=1) > _SOLVED)
+        return coefficient
+
+    def logits(self, outcomes: Floats) -> Floats:
+        """Return the fitted logits ``(n_replicates, n_samples)`` of outcomes 0 and 1 of the same shape."""
+        return np.asarray(self.coefficients((outcomes * self.weight) @ self.design) @ self.design.T)
 
     def fitted(self, outcomes: Floats) -> Floats:
         """Return the fitted probabilities ``(n_replicates, n_samples)`` of outcomes 0 and 1 of the same shape."""
@@ -86,12 +98,8 @@ def spline(logit: Floats, weight: Floats) -> LogisticCurves:
             "`y_prob` must be above 0 and below 1 for `smoother='spline'`, which needs the logit of predictions, got "
             f"{int(logit[0] > -np.inf)}; use smoother='loess'."
         )
-    return LogisticCurves.of(logit, _bends(logit, _knots(logit)), weight)
-
-
-def polynomial(logit: Floats, weight: Floats, degree: int) -> LogisticCurves:
-    """Return the regressions on a polynomial of logits ``(n_samples,)``."""
-    return LogisticCurves.of(logit, [np.power(logit, power) for power in range(2, degree + 1)], weight)
+    raw = np.column_stack([np.ones_like(logit), logit, *_bends(logit, _knots(logit))])
+    return LogisticCurves.of(logit, raw, weight)
 
 
 def expit(logit: Floats) -> Floats:

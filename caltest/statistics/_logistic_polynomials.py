@@ -1,0 +1,151 @@
+"""Logistic regressions of many outcomes on polynomials of the logit of their predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._arrays import Floats
+from caltest.predictions._sample import Sample
+from caltest.statistics._base import in_equal_batches
+from caltest.statistics._logistic_curves import LogisticCurves, expit
+from caltest.statistics._recalibration_scores import logits
+
+_WIDTH, _CELLS = 0.25, 32  # of a cell of logits, and least number of cells
+_NODES = 5  # of a cell: integrals of polynomials up to degree 9 are those of its observations
+_STEEP = 0.5  # difference of fitted logits at neighbouring nodes of a cell
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticPolynomials:
+    r"""The logistic regressions of many outcomes on polynomials of the logits of the same predictions.
+
+    The log-likelihood of coefficients :math:`\beta` is :math:`\beta^\top s - A(\beta)`. The sums s of the powers over
+    the events are all that it needs from the outcomes, and A, a sum over the predictions, is the same for all outcomes.
+    It is computed on nodes of Gauss in the place of many predictions. Where a fitted curve is so steep that their
+    distance counts, it is fitted to all predictions.
+
+    Attributes
+    ----------
+    logit : array of shape (n,)
+        Finite logits of predictions.
+    weight : array of shape (n,)
+        Weights of the observations.
+    last_degree : int
+        The largest degree.
+    most_values : int
+        Number of different predictions up to which they are their own nodes.
+    """
+
+    logit: Floats
+    weight: Floats
+    last_degree: int
+    most_values: int = 256
+    node: Floats = field(init=False)
+    node_weight: Floats = field(init=False)
+    curves: list[LogisticCurves] = field(init=False)
+    _beside: NDArray[np.bool_] = field(init=False)
+    _features: Floats = field(init=False)
+    _rounding: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        node, mass, beside = _nodes(self.logit, self.weight, self.most_values)
+        raw = self.powers(node)
+        size = float(np.logaddexp(0.0, self.logit) @ self.weight - np.logaddexp(0.0, node) @ mass)
+        for name, value in {
+            "node": node,
+            "node_weight": mass,
+            "curves": [LogisticCurves.of(node, raw[:, : degree + 1], mass) for degree in range(self.last_degree + 1)],
+            "_beside": beside,
+            "_features": self.powers(self.logit) * self.weight[:, None],
+            "_rounding": size,
+        }.items():
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def _of_all_values(self) -> LogisticPolynomials:
+        return LogisticPolynomials(self.logit, self.weight, self.last_degree, len(self.logit))
+
+    def powers(self, logit: Floats) -> Floats:
+        """Return the polynomials of Legendre on the range of the predictions, ``(n, last_degree + 1)``."""
+        low, high = (self.logit.min(), self.logit.max()) if self.logit.size else (0.0, 0.0)
+        half = (high - low) / 2 or 1.0
+        return np.asarray(np.polynomial.legendre.legvander((logit - (low + high) / 2) / half, self.last_degree))
+
+    def sums(self, outcomes: NDArray[Any]) -> Floats:
+        """Return the sums of the powers over the events, ``(n_replicates, last_degree + 1)``."""
+        return in_equal_batches(lambda part: (part @ self._features).T, outcomes).T
+
+    def fit(self, sums: Floats, degree: int) -> tuple[Floats, Floats]:
+        """Return coefficients ``(n_replicates, degree + 1)`` of `powers`, and twice their log-likelihood."""
+        curves, own = self.curves[degree], self.powers(self.node)[:, : degree + 1]
+        usual = (expit(self.node) * self.node_weight) @ own
+
+        def largest(part: Floats) -> Floats:  # batches are filled up with zeros, which are solved at once
+            of_basis = (part + usual) @ curves.basis
+            found = curves.coefficients(of_basis)
+            logit = found @ curves.design.T
+            twice = 2 * ((found * of_basis).sum(axis=1) - np.logaddexp(0.0, logit) @ self.node_weight - self._rounding)
+            steep = (np.abs(np.diff(logit)) * self._beside).max(axis=1, initial=0.0)
+            return np.vstack([(found @ curves.basis.T).T, twice, steep])
+
+        *rows, twice, steep = in_equal_batches(largest, sums[:, : degree + 1] - usual, few=True)
+        coefficient = np.array(rows).T
+        again = steep > _STEEP
+        if again.any():
+            coefficient[again], twice[again] = self._of_all_values.fit(sums[again], degree)
+        return coefficient, twice
+
+    def of_logit(self, coefficient: Floats) -> Floats:
+        """Return the coefficients ``(degree + 1,)`` of the powers of the logit, of those of `powers`."""
+        powers = np.power(self.node[:, None], np.arange(len(coefficient)))
+        scale = np.abs(powers).max(axis=0, initial=0.0)
+        scale[scale == 0] = 1.0
+        fitted = self.powers(self.node)[:, : len(coefficient)] @ coefficient
+        return np.asarray(np.linalg.lstsq(powers / scale, fitted, rcond=None)[0] / scale)
+
+
+def fit_polynomials(sample: Sample, last_degree: int) -> LogisticPolynomials:
+    """Return the regressions on polynomials of the finite logits of a sample; for `Sample.of_predictions`."""
+    logit = sample.of_predictions(logits)
+    inner = np.isfinite(logit)
+    return LogisticPolynomials(logit[inner], sample.weight_or_ones[inner], last_degree)
+
+
+def _nodes(x: Floats, weight: Floats, most_values: int) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Return nodes and their weights, whose sums of smooth functions are those of weighted observations.
+
+    The third array ``(n_nodes - 1,)`` says whether observations of one cell are represented by neighbouring nodes.
+    """
+    value, index = np.unique(x, return_inverse=True)
+    mass: Floats = np.bincount(index, weights=weight, minlength=len(value)).astype(np.float64)
+    value, mass = value[mass > 0], mass[mass > 0]
+    if len(value) <= most_values:
+        return value, mass, np.zeros(max(len(value) - 1, 0), dtype=np.bool_)
+    width = min(_WIDTH, (value[-1] - value[0]) / _CELLS)
+    cell = np.floor((value - value[0]) / width)
+    first = np.flatnonzero(np.diff(cell, prepend=-1.0))
+    lengths = np.diff(first, append=len(value))
+    middle = value[0] + (cell[first] + 0.5) * width
+    u = (value - np.repeat(middle, lengths)) / width
+    total = np.add.reduceat(mass, first)
+    jacobi = np.zeros((len(first), _NODES, _NODES))  # of the orthogonal polynomials of each cell (Golub and Welsch)
+    before, now, norm, ratio = np.zeros_like(u), np.ones_like(u), total, np.zeros_like(total)
+    for k in range(_NODES):
+        centre = np.divide(np.add.reduceat(mass * u * now**2, first), norm, out=np.zeros_like(norm), where=norm > 0)
+        jacobi[:, k, k] = centre
+        if k:
+            jacobi[:, k, k - 1] = jacobi[:, k - 1, k] = np.sqrt(ratio)
+        before, now = now, (u - np.repeat(centre, lengths)) * now - np.repeat(ratio, lengths) * before
+        square = np.add.reduceat(mass * now**2, first)
+        ratio = np.divide(square, norm, out=np.zeros_like(norm), where=norm > 0)
+        norm = square
+    place, vector = np.linalg.eigh(jacobi)
+    share = np.square(vector[:, 0, :])
+    kept = share > np.finfo(float).eps
+    which = np.repeat(np.arange(len(first)), kept.sum(axis=1))
+    return (middle[:, None] + width * place)[kept], (total[:, None] * share)[kept], np.diff(which) == 0
