@@ -31,6 +31,8 @@ from .classical._bridge import bridge_test as bridge_test
 from .classical._cox import CoxLikelihoodRatio as CoxLikelihoodRatio
 from .classical._cox import cox_test as cox_test
 from .classical._giviti import giviti_test as giviti_test
+from .classical._giviti_belt import GivitiBelt as GivitiBelt
+from .classical._giviti_belt import giviti_belt as giviti_belt
 from .classical._hosmer_lemeshow import hosmer_lemeshow_test as hosmer_lemeshow_test
 from .classical._skce import skce_test as skce_test
 from .classical._spiegelhalter import spiegelhalter_test as spiegelhalter_test

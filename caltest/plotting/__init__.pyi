@@ -5,6 +5,7 @@ from ._cumulative_graphs import plot_cumulative_graphs as plot_cumulative_graphs
 from ._display import ReliabilityDisplay as ReliabilityDisplay
 from ._error_curves import plot_cells_curve as plot_cells_curve
 from ._error_curves import plot_temperature_curve as plot_temperature_curve
+from ._giviti_belt import plot_giviti_belt as plot_giviti_belt
 from ._isotonic import plot_calibration_band as plot_calibration_band
 from ._isotonic import plot_isotonic_curve as plot_isotonic_curve
 from ._null_distribution import plot_class_histogram as plot_class_histogram

@@ -67,7 +67,8 @@ class LogisticPolynomials:
             object.__setattr__(self, name, value)
 
     @cached_property
-    def _of_all_values(self) -> LogisticPolynomials:
+    def of_all_values(self) -> LogisticPolynomials:
+        """The same with all predictions as nodes."""
         return LogisticPolynomials(self.logit, self.weight, self.last_degree, len(self.logit))
 
     def powers(self, logit: Floats) -> Floats:
@@ -90,15 +91,18 @@ class LogisticPolynomials:
             found = curves.coefficients(of_basis)
             logit = found @ curves.design.T
             twice = 2 * ((found * of_basis).sum(axis=1) - np.logaddexp(0.0, logit) @ self.node_weight - self._rounding)
-            steep = (np.abs(np.diff(logit)) * self._beside).max(axis=1, initial=0.0)
-            return np.vstack([(found @ curves.basis.T).T, twice, steep])
+            return np.vstack([(found @ curves.basis.T).T, twice, self.are_steep(logit)])
 
         *rows, twice, steep = in_equal_batches(largest, sums[:, : degree + 1] - usual, few=True)
         coefficient = np.array(rows).T
-        again = steep > _STEEP
+        again = steep > 0
         if again.any():
-            coefficient[again], twice[again] = self._of_all_values.fit(sums[again], degree)
+            coefficient[again], twice[again] = self.of_all_values.fit(sums[again], degree)
         return coefficient, twice
+
+    def are_steep(self, logit: Floats) -> NDArray[np.bool_]:
+        """Return whether logits ``(..., n_nodes)`` differ too much between nodes, which then need all predictions."""
+        return np.asarray((np.abs(np.diff(logit)) * self._beside).max(axis=-1, initial=0.0) > _STEEP)
 
     def of_logit(self, coefficient: Floats) -> Floats:
         """Return the coefficients ``(degree + 1,)`` of the powers of the logit, of those of `powers`."""

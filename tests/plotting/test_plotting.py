@@ -38,6 +38,7 @@ def results(curve, comparison):
     return [
         (curve, 1),
         (ct.calibration_band(y_true, y_prob, n_resamples=99, rng=0), 1),
+        (ct.hypothesis_tests.giviti_belt(y_true, y_prob), 1),
         (ct.smooth_reliability_curve(y_true, y_prob, n_resamples=19, rng=0), 1),
         (comparison, 3),
         (ct.training_track(None, {"one": epochs, "two": epochs[:3]}, **quick), 4),

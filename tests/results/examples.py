@@ -152,6 +152,7 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     hypothesis_tests.ResidualCorrelation: lambda: hypothesis_tests.residual_correlation(
         *problem(), n_resamples=99, rng=0
     ),
+    hypothesis_tests.GivitiBelt: lambda: hypothesis_tests.giviti_belt(*two_classes()),
     hypothesis_tests.RevisionTest: lambda: hypothesis_tests.revision_test(
         np.arange(40) // 2 % 3 == 0,
         np.tile([0.3, 0.4], 20),

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from caltest.hypothesis_tests._calibration import calibration_test, look_at
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.hypothesis_tests._diagnostics import describe_answer
+from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._refusals import refuse
@@ -55,7 +56,9 @@ def giviti_test(
         Share of chi-squared(1) that an improvement must exceed for one more power.
     method : {"monte-carlo", "asymptotic"}
         How the null distribution is found. "monte-carlo" simulates labels, predictions fixed: the p-value is valid at
-        every sample size. "asymptotic" is the limit that R's givitiR uses; it needs many events and non-events.
+        every sample size. "asymptotic" is the limit of the statistic over all degrees; it needs many events and
+        non-events. R's givitiR takes its distribution given the selected degree: `giviti_belt` has that p-value, which
+        is the same unless a degree above the first was selected.
 
     Returns
     -------
@@ -76,6 +79,7 @@ def giviti_test(
 
     See Also
     --------
+    giviti_belt : The fitted polynomial with its 80 % and 95 % belts.
     cox_test : Intercept and slope, with predictions of 0 and 1.
     caltest.statistics.ICI : Mean distance to a smooth curve.
     hosmer_lemeshow_test : Deviations within groups of predictions.
@@ -109,8 +113,21 @@ def giviti_test(
     sample, look = look_at(statistic, y_true, y_prob, options)
     null = Consistency()
     answer = run([Question(statistic, LensView(sample))], sample, null, method=method, **drawing_of(options, sample))
-    external = answer.answers[0].null
-    if not isinstance(external, ForwardSelection) or external.degrees_of_freedom < statistic.first_degree + 1:
+    found = describe_answer(
+        _under(answer.answers[0], limit_of_fitted(sample, threshold)),
+        null,
+        lens=look,
+        classes=options["classes"],
+        alpha=options["alpha"],
+        title="GiViTI test",
+    )
+    return found.extend(ClassicalTestResult, kind=kind)
+
+
+def limit_of_fitted(sample: Sample, threshold: float) -> ForwardSelection:
+    """Return the limit for labels that a logistic regression was fitted to; refuse where there is none."""
+    external = GiViTI(2, threshold=threshold).asymptotic_distribution(sample)
+    if not isinstance(external, ForwardSelection) or external.degrees_of_freedom < 3:
         refuse(
             'kind="internal" needs three different predictions other than 0 and 1: intercept and slope were fitted to '
             "the labels, and fewer leave nothing to test."
@@ -122,16 +139,7 @@ def giviti_test(
             f"intercept and slope are 0 and 1; twice the log-likelihood of others is larger by {line:.3g} here. Use "
             'kind="external" for new labels.'
         )
-    fitted = ForwardSelection(external.degrees_of_freedom - 2, external.most_added, threshold)
-    found = describe_answer(
-        _under(answer.answers[0], fitted),
-        null,
-        lens=look,
-        classes=options["classes"],
-        alpha=options["alpha"],
-        title="GiViTI test",
-    )
-    return found.extend(ClassicalTestResult, kind=kind)
+    return ForwardSelection(external.degrees_of_freedom - 2, external.most_added, threshold)
 
 
 def _under(answer: Answer, null: ForwardSelection) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -110,6 +111,14 @@ class ForwardSelection(Distribution):
         tail = self._tail(number - 1, y.ravel()).reshape(y.shape)
         return np.asarray((density * tail * u * root) @ mass)
 
+    def sf_given(self, added: int, x: float) -> float:
+        """Return P(T >= x | so many parameters are added)."""
+        return float(min(self._tail(added, np.array([x]))[0] / (1 - self.threshold) ** added, 1.0))
+
+    def quantile_given(self, added: int, q: float) -> float:
+        """Return the value t with P(T <= t | so many parameters are added) = q."""
+        return self._root(lambda x: self.sf_given(added, x), q)
+
     def tail(self, x: float) -> Tail:
         """Return P(T >= x)."""
         return Tail(self.sf(x), math.nan, "forward selection of chi-squared terms")
@@ -118,7 +127,10 @@ class ForwardSelection(Distribution):
         """Return the value t with P(T <= t) = q."""
         if q <= 0:
             return 0.0
+        return self._root(self.sf, q)
+
+    def _root(self, sf: Callable[[float], float], q: float) -> float:
         high = self.mean + 1
-        while self.sf(high) > 1 - q:
+        while sf(high) > 1 - q:
             high *= 2
-        return root_between(lambda x: 1 - q - self.sf(x), 0.0, high, 1e-12)
+        return root_between(lambda x: 1 - q - sf(x), 0.0, high, 1e-12)
