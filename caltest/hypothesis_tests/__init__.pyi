@@ -34,6 +34,9 @@ from .classical._giviti import giviti_test as giviti_test
 from .classical._giviti_belt import GivitiBelt as GivitiBelt
 from .classical._giviti_belt import giviti_belt as giviti_belt
 from .classical._hosmer_lemeshow import hosmer_lemeshow_test as hosmer_lemeshow_test
+from .classical._residual_patterns import le_cessie_test as le_cessie_test
+from .classical._residual_patterns import osius_rojek_test as osius_rojek_test
+from .classical._residual_patterns import stukel_test as stukel_test
 from .classical._skce import skce_test as skce_test
 from .classical._spiegelhalter import spiegelhalter_test as spiegelhalter_test
 from .classical._tcal import tcal_test as tcal_test

@@ -33,6 +33,9 @@ from ._recalibration_scores import MatrixScore as MatrixScore
 from ._recalibration_scores import OverConfidence as OverConfidence
 from ._recalibration_scores import TemperatureScore as TemperatureScore
 from ._recalibration_scores import UnderConfidence as UnderConfidence
+from ._residual_patterns import LeCessie as LeCessie
+from ._residual_patterns import OsiusRojek as OsiusRojek
+from ._residual_patterns import Stukel as Stukel
 from ._similarity import euclidean_kernel as euclidean_kernel
 from ._similarity import gaussian_kernel as gaussian_kernel
 from ._similarity import total_variation_kernel as total_variation_kernel

@@ -17,6 +17,7 @@ from scipy.stats import beta, binom, kstwobign, multivariate_normal, norm
 
 import caltest
 from caltest.predictions.cells._cells import cells_of
+from tests.reference.residual_patterns import le_cessie, osius_rojek, stukel
 from tests.reference.smooth_curves import curve_distances, giviti, quantile
 
 TIE_TOLERANCE = 1e-12
@@ -1382,6 +1383,9 @@ STATISTICS = {
     caltest.statistics.GCE: gce,
     caltest.statistics.GiViTI: giviti,
     caltest.HosmerLemeshow: hosmer_lemeshow,
+    caltest.statistics.LeCessie: le_cessie,
+    caltest.statistics.OsiusRojek: osius_rojek,
+    caltest.statistics.Stukel: stukel,
     caltest.statistics.IsotonicError: isotonic_error,
     caltest.statistics.KDEError: kde_error,
     caltest.KS: ks,
