@@ -39,4 +39,6 @@ from .classical._residual_patterns import osius_rojek_test as osius_rojek_test
 from .classical._residual_patterns import stukel_test as stukel_test
 from .classical._skce import skce_test as skce_test
 from .classical._spiegelhalter import spiegelhalter_test as spiegelhalter_test
+from .classical._sum_of_squares import SumOfSquaresTest as SumOfSquaresTest
+from .classical._sum_of_squares import sum_of_squares_test as sum_of_squares_test
 from .classical._tcal import tcal_test as tcal_test

@@ -156,10 +156,10 @@ class OsiusRojek(PatternStatistic):
               X^2 = \sum_{j=1}^{J} \frac{(o_j - m_j p_j)^2}{m_j p_j (1 - p_j)}, \qquad
               \sigma^2 = \sum_j \Bigl(2 + \frac{1 - 6 p_j (1 - p_j)}{m_j p_j (1 - p_j)}\Bigr)
 
-    over the J distinct predictions, each of :math:`m_j` observations with :math:`o_j` events. J and :math:`\sigma^2` are
-    exactly the mean and variance of :math:`X^2` if the model is calibrated. Z > 0 if residuals are larger than
-    predicted: over-confidence, or dependence of observations with the same prediction. Without ties it is a weighted sum
-    of residuals, in which those of small and large predictions count most. The limit of Z is standard normal.
+    over the J distinct predictions, each of :math:`m_j` observations with :math:`o_j` events. J and :math:`\sigma^2`
+    are exactly the mean and variance of :math:`X^2` if the model is calibrated. Z > 0 if residuals are larger than
+    predicted: over-confidence, or dependence of observations with the same prediction. Without ties it is a weighted
+    sum of residuals, in which those of small and large predictions count most. The limit of Z is standard normal.
     Predictions of exactly 0 and 1 add nothing, or infinity if they are wrong. Weights multiply the residuals.
 
     See Also
@@ -224,8 +224,8 @@ class OsiusRojek(PatternStatistic):
 class LeCessie(PatternStatistic):
     r"""Statistic of le Cessie and van Houwelingen (1991): smoothed residuals, for two outcomes.
 
-    .. math:: T = \frac1n \sum_i \frac{\bigl(\sum_{j \in W_i} (y_j - p_j)\bigr)^2}{\sum_{j \in W_i} p_j (1 - p_j)}, \qquad
-              W_i = \{j : |\operatorname{logit} p_j - \operatorname{logit} p_i| \le h\}
+    .. math:: T = \frac1n \sum_i \frac{\bigl(\sum_{j \in W_i} (y_j - p_j)\bigr)^2}{\sum_{j \in W_i} p_j (1 - p_j)},
+              \qquad W_i = \{j : |\operatorname{logit} p_j - \operatorname{logit} p_i| \le h\}
 
     The window of each prediction has the half-width h on the logit at which it holds :math:`\sqrt n` observations on
     average, as the authors choose it, the kernel is uniform, and residuals are smoothed as they are (Hosmer et al.

@@ -1,4 +1,4 @@
-"""Slow twins of the statistics of Stukel, of Osius and Rojek, and of le Cessie and van Houwelingen: loops over lists."""
+"""Slow twins of the statistics of Stukel, Osius and Rojek, and le Cessie: loops over lists."""
 
 from math import log, sqrt
 

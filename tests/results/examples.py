@@ -153,6 +153,13 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
         *problem(), n_resamples=99, rng=0
     ),
     hypothesis_tests.GivitiBelt: lambda: hypothesis_tests.giviti_belt(*two_classes()),
+    hypothesis_tests.SumOfSquaresTest: lambda: hypothesis_tests.sum_of_squares_test(
+        np.repeat([0, 1, 0, 1], [30, 10, 15, 25]),
+        np.repeat([0.25, 0.625], 40),
+        np.repeat([0.0, 1.0], 40),
+        n_resamples=19,
+        rng=0,
+    ),
     hypothesis_tests.RevisionTest: lambda: hypothesis_tests.revision_test(
         np.arange(40) // 2 % 3 == 0,
         np.tile([0.3, 0.4], 20),

@@ -56,6 +56,12 @@ CALLS = {
         problem()[0], *list(three_models().values())[:2], variance="bootstrap", **FAST, **more
     ),
     "giviti_test": lambda **more: ct.hypothesis_tests.giviti_test(*two_classes(), **FAST, **more),
+    "le_cessie_test": lambda **more: ct.hypothesis_tests.le_cessie_test(*two_classes(), **FAST, **more),
+    "osius_rojek_test": lambda **more: ct.hypothesis_tests.osius_rojek_test(*two_classes(), **FAST, **more),
+    "stukel_test": lambda **more: ct.hypothesis_tests.stukel_test(*two_classes(), **FAST, **more),
+    "sum_of_squares_test": lambda **more: ct.hypothesis_tests.sum_of_squares_test(
+        np.repeat([0, 1, 0, 1], [30, 10, 15, 25]), np.repeat([0.25, 0.625], 40), np.arange(80) // 40, **FAST, **more
+    ),
     "residual_correlation": lambda **more: ct.hypothesis_tests.residual_correlation(*problem(), **FAST, **more),
     "skce_test": lambda **more: ct.skce_test(*problem(), **FAST, **more),
     "spiegelhalter_test": lambda **more: ct.spiegelhalter_test(*problem(), method="monte-carlo", **FAST, **more),

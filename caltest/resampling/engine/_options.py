@@ -91,6 +91,10 @@ class ClinicalOptions(ReadOptions, DesignOptions, DrawOption, AlphaOption, WorkO
     """What the validation of predicted risks takes."""
 
 
+class FittedOptions(ReadOptions, DrawOption, AlphaOption, WorkOptions, total=False):
+    """What tests take of a model on the labels that it was fitted to."""
+
+
 class TestOptions(LensOption, DataOptions, DrawOption, AlphaOption, WorkOptions, total=False):
     """What all tests take."""
 
