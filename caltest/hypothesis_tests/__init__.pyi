@@ -37,6 +37,8 @@ from .classical._hosmer_lemeshow import hosmer_lemeshow_test as hosmer_lemeshow_
 from .classical._residual_patterns import le_cessie_test as le_cessie_test
 from .classical._residual_patterns import osius_rojek_test as osius_rojek_test
 from .classical._residual_patterns import stukel_test as stukel_test
+from .classical._safe_hosmer_lemeshow import SafeTestResult as SafeTestResult
+from .classical._safe_hosmer_lemeshow import safe_hosmer_lemeshow_test as safe_hosmer_lemeshow_test
 from .classical._skce import skce_test as skce_test
 from .classical._spiegelhalter import spiegelhalter_test as spiegelhalter_test
 from .classical._sum_of_squares import SumOfSquaresTest as SumOfSquaresTest

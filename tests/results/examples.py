@@ -153,6 +153,7 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
         *problem(), n_resamples=99, rng=0
     ),
     hypothesis_tests.GivitiBelt: lambda: hypothesis_tests.giviti_belt(*two_classes()),
+    hypothesis_tests.SafeTestResult: lambda: hypothesis_tests.safe_hosmer_lemeshow_test(*two_classes(), rng=0),
     hypothesis_tests.SumOfSquaresTest: lambda: hypothesis_tests.sum_of_squares_test(
         np.repeat([0, 1, 0, 1], [30, 10, 15, 25]),
         np.repeat([0.25, 0.625], 40),

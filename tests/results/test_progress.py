@@ -58,6 +58,9 @@ CALLS = {
     "giviti_test": lambda **more: ct.hypothesis_tests.giviti_test(*two_classes(), **FAST, **more),
     "le_cessie_test": lambda **more: ct.hypothesis_tests.le_cessie_test(*two_classes(), **FAST, **more),
     "osius_rojek_test": lambda **more: ct.hypothesis_tests.osius_rojek_test(*two_classes(), **FAST, **more),
+    "safe_hosmer_lemeshow_test": lambda **more: ct.hypothesis_tests.safe_hosmer_lemeshow_test(
+        *two_classes(), rng=0, **more
+    ),
     "stukel_test": lambda **more: ct.hypothesis_tests.stukel_test(*two_classes(), **FAST, **more),
     "sum_of_squares_test": lambda **more: ct.hypothesis_tests.sum_of_squares_test(
         np.repeat([0, 1, 0, 1], [30, 10, 15, 25]), np.repeat([0.25, 0.625], 40), np.arange(80) // 40, **FAST, **more

@@ -189,7 +189,7 @@ def sum_of_squares_test(
         f"maximum likelihood, without a penalty; the fit of these lacks {lack:.2g} standard errors. For new labels use "
         "spiegelhalter_test.",
     )
-    squares, expected, spread = (float(part[0]) for part in fit.parts(event[None], outcome[None]))
+    squares, expected, spread = (float(part[0]) for part in fit.parts(event[None], outcome[None].astype(np.float64)))
     z = float(_standardised(squares - expected, spread))
     n_resamples, smallest = 0, 0.0
     if method == "asymptotic":
