@@ -55,7 +55,8 @@ def likelihood_indexes(sample: Sample, cells: EventCells, missed: float) -> dict
     .. math:: D = \frac{2 (\ell_1 - \ell_0) - 1}n, \quad U = \frac{2 (\ell_2 - \ell_1) - 2}n, \quad Q = D - U, \quad
               R^2 = \frac{1 - e^{2 (\ell_0 - \ell_1) / n}}{1 - e^{2 \ell_0 / n}}
 
-    (Nagelkerke 1991). U has no interval: it is an error of calibration, about 0 if there is none.
+    (Nagelkerke 1991). U has no interval: it is an error of calibration, about 0 if there is none, and one from the
+    noncentral chi-squared limit of the likelihood ratio covers it too seldom where calibration is bad.
     """
     unknown = dict.fromkeys(("discrimination_index", "unreliability_index", "quality_index", "r2"), Overall(math.nan))
     logit = logits(sample)
