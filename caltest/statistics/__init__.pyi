@@ -41,6 +41,7 @@ from ._similarity import gaussian_kernel as gaussian_kernel
 from ._similarity import total_variation_kernel as total_variation_kernel
 from ._skce import MMCE as MMCE
 from ._skce import SKCE as SKCE
+from ._smooth_calibration import SmoothCalibrationError as SmoothCalibrationError
 from ._smooth_ece import SmoothECE as SmoothECE
 from ._spiegelhalter import Spiegelhalter as Spiegelhalter
 from ._squared_l2 import SquaredL2 as SquaredL2

@@ -101,6 +101,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("max", "linf", "l_inf"), "MCE(EqualWidth(15))"),
     **dict.fromkeys(("adaptive_ece", "adaece", "ada_ece"), "ECE(EqualMass(15))"),
     **dict.fromkeys(("hl", "hosmer-lemeshow", "hosmer lemeshow"), "HosmerLemeshow()"),
+    **dict.fromkeys(("smce", "smooth calibration error"), "statistics.SmoothCalibrationError()"),
     **dict.fromkeys(("smece", "smooth ece", "smooth-ece"), "SmoothECE()"),
     **dict.fromkeys(("cox", "slope", "intercept"), "CoxScore(), and calibration_slope for the slope itself"),
     **dict.fromkeys(("auc", "auroc", "roc_auc"), "roc_auc_score of scikit-learn, which is not about calibration"),

@@ -69,6 +69,7 @@ class SmoothECE(Statistic):
     See Also
     --------
     KDEError : Smooths with a given kernel and bandwidth.
+    SmoothCalibrationError : Largest residual that a Lipschitz weight picks out, with bounds of a distance.
 
     References
     ----------

@@ -109,7 +109,7 @@ for y_prob in kinds:
     caltest.calibration_band(label, y_prob, n_resamples=19, rng=0)
     caltest.reliability_curve(label == 1, event, simultaneous=True)
     caltest.smooth_reliability_curve(label == 1, event, n_resamples=19)
-    for statistic in (caltest.statistics.KDEError(), caltest.SmoothECE()):
+    for statistic in (caltest.statistics.KDEError(), caltest.SmoothECE(), caltest.statistics.SmoothCalibrationError()):
         caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19)
         caltest.calibration_test(label == 1, event / 1000, statistic=statistic, n_resamples=19)
     rho = Consistency(calibration_function=lambda p: p[:, [0, 2, 1]])

@@ -310,6 +310,7 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     statistics.E90: lambda: [statistics.E90("lowess")],
     statistics.Emax: lambda: [statistics.Emax()],
     statistics.ECI: lambda: [statistics.ECI(), statistics.ECI("lowess", 0.5)],
+    statistics.SmoothCalibrationError: lambda: [statistics.SmoothCalibrationError()],
     caltest.SmoothECE: lambda: [caltest.SmoothECE(0.1, n_points=50), caltest.SmoothECE(n_points=32)],
     caltest.statistics.Spiegelhalter: lambda: [caltest.statistics.Spiegelhalter()],
     caltest.HosmerLemeshow: lambda: [

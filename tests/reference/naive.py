@@ -12,7 +12,7 @@ from math import floor, fsum, pi, sqrt
 
 import numpy as np
 from scipy.integrate import quad
-from scipy.optimize import brentq
+from scipy.optimize import brentq, linprog
 from scipy.stats import beta, binom, kstwobign, multivariate_normal, norm
 
 import caltest
@@ -1015,6 +1015,30 @@ def smooth_ece(statistic, prob, outcome, weight=None, expected=None):
     return brentq(lambda sigma: error(sigma) - sigma, low, 2 * high, xtol=1e-14, rtol=1e-14)
 
 
+def smooth_calibration_error(statistic, prob, outcome, weight=None, expected=None):
+    """The linear program of its definition: a weight at each prediction, at most 1, and a limit for every pair."""
+    if len(prob[0]) != 2:
+        raise ValueError("two outcomes")  # noqa: EM101
+    total = len(prob) if weight is None else sum(float(w) for w in weight)
+    residual = {}
+    for i, p in enumerate(prob):
+        w = 1.0 if weight is None else float(weight[i])
+        q = p[1] if expected is None else float(expected[i][1])
+        x = min(max(p[1], 0.0), 1.0)
+        residual[x] = residual.get(x, 0.0) + w * (outcome[i] - q) / total
+    points = list(residual)
+    rows, limits = [], []
+    for (i, x), (j, z) in product(enumerate(points), repeat=2):
+        if i != j:
+            row = [0.0] * len(points)
+            row[i], row[j] = 1.0, -1.0
+            rows.append(row)
+            limits.append(abs(x - z))
+    tolerances = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    found = linprog([-r for r in residual.values()], rows or None, limits or None, bounds=(-1, 1), options=tolerances)
+    return -float(found.fun)
+
+
 def reflected(t, x, sigma):
     """The Gaussian density around x at the points t, reflected at 0 and 1."""
     value, turn = np.zeros_like(t), 0
@@ -1398,6 +1422,7 @@ STATISTICS = {
     caltest.statistics.SCE: sce,
     caltest.statistics.OverConfidence: temperature_score,
     caltest.SKCE: skce,
+    caltest.statistics.SmoothCalibrationError: smooth_calibration_error,
     caltest.SmoothECE: smooth_ece,
     caltest.statistics.Spiegelhalter: spiegelhalter,
     caltest.SquaredL2: squared_l2,

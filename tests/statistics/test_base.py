@@ -252,6 +252,7 @@ def test_a_whole_weight_is_a_repeated_row(problem, data):
         caltest.statistics.Kuiper(),
         caltest.statistics.IsotonicError(),
         caltest.SmoothECE(0.2, n_points=100),
+        caltest.statistics.SmoothCalibrationError(),
         caltest.statistics.KDEError(0.1, reference="mean"),
     ):
         weighted = caltest.calibration_error(y_true, y_prob, statistic=statistic, sample_weight=times)
@@ -286,6 +287,7 @@ def test_the_other_event_is_the_same_problem(problem, inside):
         caltest.statistics.IsotonicError(),
         caltest.SmoothECE(),
         caltest.SmoothECE(0.1),
+        caltest.statistics.SmoothCalibrationError(),
         caltest.statistics.KDEError(0.1, reference="mean"),
         caltest.SKCE(),
         caltest.statistics.MMCE(),
