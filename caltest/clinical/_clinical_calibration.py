@@ -14,7 +14,6 @@ from caltest.clinical._clinical_curve import ClinicalCurve
 from caltest.clinical._clinical_result import ClinicalCalibration
 from caltest.clinical._curve_intervals import CurveSimulation
 from caltest.clinical._discrimination import c_statistic
-from caltest.clinical._mean_interval import UNKNOWN
 from caltest.clinical._measure import Measure
 from caltest.clinical._net_benefit import NetBenefit
 from caltest.clinical._overall import brier_scores, likelihood_indexes
@@ -22,6 +21,7 @@ from caltest.estimation._options import event_of
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._in_the_large import InTheLarge
 from caltest.estimation.event._slope import Slope
+from caltest.estimation.scores._mean_interval import UNKNOWN
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from caltest.clinical._mean_interval import FEWEST_UNITS, UNKNOWN
 from caltest.estimation.event._event_cells import EventCells
+from caltest.estimation.scores._mean_interval import FEWEST_UNITS, UNKNOWN
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample, induce
 from caltest.results import ConfidenceInterval

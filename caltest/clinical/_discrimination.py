@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from caltest.clinical._mean_interval import UNKNOWN, logit_interval
+from caltest.estimation.scores._mean_interval import UNKNOWN, logit_interval
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.results import ConfidenceInterval

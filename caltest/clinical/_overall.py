@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from caltest.clinical._mean_interval import UNKNOWN, mean_interval
 from caltest.estimation.event._event_cells import EventCells
+from caltest.estimation.scores._mean_interval import UNKNOWN, mean_interval
 from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions._sample import Sample
 from caltest.results import ConfidenceInterval

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest.clinical._discrimination import c_statistic, placements
-from caltest.clinical._mean_interval import UNKNOWN, Spread
 from caltest.clinical._measure import Measure
 from caltest.clinical._random_effects import FEWEST_SITES, RandomEffects
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._event_estimate import show_interval
 from caltest.estimation.event._in_the_large import InTheLarge
 from caltest.estimation.event._slope import Slope
+from caltest.estimation.scores._mean_interval import UNKNOWN, Spread
 from caltest.hypothesis_tests._subgroups import SubgroupTests, subgroup_members, subgroup_tests
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions.inputs._arguments import reads_arguments

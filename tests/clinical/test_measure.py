@@ -3,7 +3,7 @@
 import math
 
 from caltest.clinical import Measure
-from caltest.clinical._mean_interval import UNKNOWN
+from caltest.estimation.scores._mean_interval import UNKNOWN
 from caltest.results import ConfidenceInterval
 
 

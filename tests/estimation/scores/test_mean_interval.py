@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri, stdtrit
 
-from caltest.clinical._mean_interval import logit_interval, mean_interval
+from caltest.estimation.scores._mean_interval import logit_interval, mean_interval
 from caltest.predictions._sample import make_sample
 
 
