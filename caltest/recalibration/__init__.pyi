@@ -13,6 +13,8 @@ from .maps._step_functions import HistogramBinning as HistogramBinning
 from .maps._step_functions import IsotonicCalibration as IsotonicCalibration
 from .maps._step_functions import ScalingBinning as ScalingBinning
 from .maps._temperature import TemperatureScaling as TemperatureScaling
+from .study._score_parts import CrossFittedDecomposition as CrossFittedDecomposition
+from .study._score_parts import cross_fitted_decomposition as cross_fitted_decomposition
 from .study._study import recalibration_study as recalibration_study
 from .study._study_entries import RepairedModel as RepairedModel
 from .study._study_entries import RepairedPair as RepairedPair

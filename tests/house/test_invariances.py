@@ -182,6 +182,9 @@ EXAMPLES: dict[str, Callable[[Data], Any]] = {
     ),
     "caltest.paired_test": lambda d: ct.paired_test(d.y, d.p, d.q, partition=CELLS, **d.design, **FIXED),
     "caltest.recalibration.RecalibratedClassifier.fit": fit_classifier,
+    "caltest.recalibration.cross_fitted_decomposition": lambda d: recalibration.cross_fitted_decomposition(
+        d.y, d.p, folds=d.part, **d.design
+    ),
     "caltest.recalibration_study": lambda d: ct.recalibration_study(
         d.y, d.models, [recalibration.TemperatureScaling()], folds=d.part, partition=CELLS, **d.design, **FIXED
     ),
@@ -238,6 +241,7 @@ ESTIMATES = {
     "caltest.reliability_curve": r"\.(observed|predicted|expected|error|lower|upper)\b",
     "caltest.rejection_curve": r"\.(error|predicted_error|rejected|threshold)\.",
     "caltest.scorers.NegativeError.__call__": "",
+    "caltest.recalibration.cross_fitted_decomposition": r"\.(mean_score|uncertainty)$",
     "caltest.score_decomposition": r"\.(mean_score|miscalibration|discrimination|uncertainty)$",
     "caltest.simplex_diagram": r"\.(observed|predicted|share)\.",
     "caltest.subgroup_tests": r"\.tests\.\d\.components\.0\.statistic$",

@@ -136,6 +136,7 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     estimation.ShiftCurve: lambda: ct.shift_curve(problem()[1], problem(seed=1)[1], n_resamples=19, rng=0),
     estimation.IsotonicCurve: lambda: ct.isotonic_curve(*two_classes(), n_resamples=19, rng=0),
     estimation.ScoreDecomposition: lambda: ct.score_decomposition(*problem()),
+    recalibration.CrossFittedDecomposition: lambda: recalibration.cross_fitted_decomposition(*problem(), rng=0),
     recalibration.RecalibrationStudy: lambda: ct.recalibration_study(
         problem()[0],
         {"sharp": three_models()["sharp"]},
