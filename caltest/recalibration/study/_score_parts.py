@@ -162,7 +162,7 @@ def cross_fitted_decomposition(
     Intervals are those of means of independent observations or groups, corrected for skewness (Hall 1992), which are
     valid for cross-validated means of maps that single observations hardly change (Bayle et al. 2020). Where the map
     gains about nothing, what is held out in one fold and fitted in another varies together, and the variance of the
-    gain is twice that of independent terms. So the interval of miscalibration has this variance if it then contains 0.
+    gain is twice that of independent terms. So the interval of miscalibration has this variance, unless it is above 0 even then.
 
     Parameters
     ----------
@@ -238,7 +238,11 @@ def cross_fitted_decomposition(
         deviations = {name: value - means[name] for name, value in values.items()}
     return CrossFittedDecomposition(
         score=score,
-        **means,
+        mean_score=means["mean_score"],
+        miscalibration=means["miscalibration"],
+        refinement=means["refinement"],
+        discrimination=means["discrimination"],
+        uncertainty=means["uncertainty"],
         intervals={
             name: _interval(means[name], each, sample, 1 - level, doubled=name == "miscalibration")
             for name, each in deviations.items()
@@ -258,7 +262,8 @@ def _held_out(
     method: Recalibrator, prob: Floats, outcome: NDArray[np.int64], weight: Floats | None, parts: Folds
 ) -> tuple[Floats, tuple[Note, ...]]:
     """Return the predictions of each fold by the map that was fitted to the others, and the cautions of the fits."""
-    found, said = np.empty_like(prob), {}
+    found = np.empty_like(prob)
+    said: dict[Note, None] = {}
     for name, held in parts:
         others = np.delete(np.arange(len(prob)), held)
         try:
@@ -282,7 +287,7 @@ def _impossible(method: Recalibrator, after: Floats) -> tuple[Note, ...]:
 
 
 def _interval(mean: float, deviation: Floats, sample: Sample, missed: float, *, doubled: bool) -> ConfidenceInterval:
-    """Return the interval of a mean; that of twice the variance if it contains 0 and the term may be ``doubled``.
+    """Return the interval of a mean; with twice the variance if it is then not above 0 and the term may be ``doubled``.
 
     The latter is symmetric: the sum is no longer that of independent terms, whose skewness could be removed.
     """
@@ -290,6 +295,6 @@ def _interval(mean: float, deviation: Floats, sample: Sample, missed: float, *, 
     if spread is None:
         return UNKNOWN
     reach = math.sqrt(2) * spread.quantile * spread.error
-    if doubled and abs(mean) <= reach:
+    if doubled and mean <= reach:
         return ConfidenceInterval(mean - reach, mean + reach)
     return mean_interval(mean, deviation, sample, missed / 2)
