@@ -383,7 +383,7 @@ REFUSED = [
         "--statistic Confidence",
         "--statistic: 'Confidence' is not a statistic such as ECE(EqualWidth(15)); known are ACE",
     ),
-    ("--statistic ECE(EqualWidth(0))", "'ECE(EqualWidth(0))': n_cells must be an integer >= 1 or"),
+    ("--statistic ECE(EqualWidth(0))", "'ECE(EqualWidth(0))': n_cells must be an integer >= 1, "),
     ("--statistic KS --lens Canonical", 'KS needs a lens with two outcomes, such as --lens "Confidence()"'),
     ("--all --lens Confidence", "--all has its own lenses and statistics: leave out --lens and --statistic"),
     # numbers

@@ -184,6 +184,7 @@ PARTITIONS: dict[type, list[Any]] = {
         caltest.EqualMass(5),
         caltest.EqualMass(1000),
         caltest.EqualMass("sqrt"),
+        caltest.EqualMass("cube-root"),
         caltest.EqualMass(5, cut="floor"),
         caltest.EqualMass(5, cut="halfway"),
         caltest.EqualMass(1000, cut="halfway"),

@@ -127,7 +127,9 @@ def equal_width(partition, prob):
 
 
 def number_of_cells(n_cells, n):
-    """The number itself, or the largest whole number whose square is at most n."""
+    """The number itself, the largest whole number whose square is at most n, or the smallest whose cube is at least."""
+    if n_cells == "cube-root":
+        return min(m for m in range(1, n + 1) if m**3 >= n)
     return max(m for m in range(1, n + 1) if m * m <= n) if n_cells == "sqrt" else n_cells
 
 

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.calibration import calibration_curve
 
 import caltest
+from caltest.predictions.cells._partitions import resolve_n_cells
 from tests.reference.examples import draw_labels
 
 
@@ -40,6 +42,21 @@ def test_the_square_root_rule():
             for statistic in (caltest.ECE, caltest.SquaredL2, caltest.statistics.ConvexECE):
                 value = error(y_true, y_prob, statistic(kind("sqrt")))
                 assert value == error(y_true, y_prob, statistic(kind(n_cells))), (n, statistic, kind)
+
+
+def test_the_cube_root_rule_is_that_of_scikit_learn():
+    """``ceil(n ** (1 / 3))`` (pull request 33856), as whole numbers: of cubes and of the numbers after them."""
+    for root in range(1, 2_000):
+        assert [resolve_n_cells("cube-root", n) for n in (root**3, root**3 + 1)] == [root, root + 1]
+    for n, n_cells in [(8, 2), (9, 3), (100, 5), (125, 5)]:
+        prob = np.random.default_rng(n).random(n)
+        y_true = np.arange(n) % 2
+        value = caltest.calibration_error(y_true, prob, statistic=caltest.ECE(caltest.EqualMass("cube-root")))
+        assert value == caltest.calibration_error(y_true, prob, statistic=caltest.ECE(caltest.EqualMass(n_cells)))
+        if n in (8, 125):  # without remainder its quantiles make cells of the same observations
+            observed, _ = calibration_curve(y_true, prob, n_bins=n_cells, strategy="quantile")
+            curve = caltest.reliability_curve(y_true, prob, partition=caltest.EqualMass("cube-root"))
+            np.testing.assert_allclose(observed, curve.observed)
 
 
 @pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")

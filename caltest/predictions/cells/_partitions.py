@@ -143,9 +143,10 @@ class EqualWidth(Partition):
 
     Parameters
     ----------
-    n_cells : int or "sqrt"
+    n_cells : int, "sqrt" or "cube-root"
         Cells on each axis; "sqrt" makes the integer part of the square root of the number of observations (Posocco
-        and Bonnefoy 2021, section 4.5.1; they find that it grows somewhat too fast).
+        and Bonnefoy 2021, section 4.5.1; they find that it grows somewhat too fast), "cube-root" its cube root, rounded
+        up (``n_bins="cube_root"`` of scikit-learn, pull request 33856).
     axes : {"free", "all"}
         For more than two outcomes: the grid over all classes but the last, whose probability is determined by the
         others ("free", as in the paper's own code), or over all ("all", as in CalibrationErrors.jl).
@@ -159,7 +160,7 @@ class EqualWidth(Partition):
     TypeError
         If ``n_cells`` is neither an integer nor a text, or ``axes`` or ``closed`` is no text.
     ValueError
-        If ``n_cells`` < 1 or another text than "sqrt", or if ``axes`` or ``closed`` is unknown.
+        If ``n_cells`` < 1 or another text, or if ``axes`` or ``closed`` is unknown.
 
     See Also
     --------
@@ -318,24 +319,26 @@ class Edges(Partition):
 
 
 def validate_n_cells(n_cells: Any) -> None:
-    """Refuse a number of cells that is neither a positive integer nor "sqrt"."""
-    if isinstance(n_cells, str) and n_cells == "sqrt":
+    """Refuse a number of cells that is neither a positive integer nor the name of a rule."""
+    if isinstance(n_cells, str) and n_cells in {"sqrt", "cube-root"}:
         return
     try:
         validate_count(n_cells, "cells")  # any number, as the scales of TCal have, until the cells are made
     except (TypeError, ValueError) as error:
-        msg = f'`n_cells` must be an integer >= 1 or "sqrt", got {n_cells!r}.'
+        msg = f'`n_cells` must be an integer >= 1, "sqrt" or "cube-root", got {n_cells!r}.'
         raise (ValueError if isinstance(n_cells, str) else type(error))(msg) from None
 
 
 def resolve_n_cells(n_cells: int | str, n_samples: int) -> int:
-    """Return the number of cells; "sqrt" is the integer part of the square root of the number of observations.
+    """Return the number of cells: the square root of the number of observations, down, or the cube root, up, or given.
 
     Raises
     ------
     ValueError
         If memory has no room for so many.
     """
+    if n_cells == "cube-root":
+        return math.ceil(n_samples ** (1 / 3))  # of whole roots no larger than these: tested
     return math.isqrt(n_samples) if isinstance(n_cells, str) else validate_count(n_cells, "n_cells")
 
 

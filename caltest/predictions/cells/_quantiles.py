@@ -31,9 +31,11 @@ class EqualMass(Partition):
 
     Parameters
     ----------
-    n_cells : int or "sqrt"
+    n_cells : int, "sqrt" or "cube-root"
         Number of cells aimed at; "sqrt" makes the integer part of the square root of the number of observations
-        (Posocco and Bonnefoy 2021, section 4.5.1; they find that it grows somewhat too fast).
+        (Posocco and Bonnefoy 2021, section 4.5.1; they find that it grows somewhat too fast), "cube-root" its cube
+        root, rounded up: the number of bins that scikit-learn makes with ``n_bins="cube_root"`` (pull request 33856).
+        Its edges are interpolated quantiles, so that single observations may be in another cell.
     cut : {"value", "floor", "halfway"}
         "value" cuts the sorted observations where ``numpy.array_split`` cuts them, so that edges are predicted values;
         a block of tied values belongs to the cell of its first one. "floor" (Nixon et al. 2019, section 4.2) does the
@@ -46,7 +48,7 @@ class EqualMass(Partition):
     TypeError
         If ``n_cells`` is neither an integer nor a text, or ``cut`` is no text.
     ValueError
-        If ``n_cells`` < 1 or another text than "sqrt", if ``cut`` is unknown, or if the fitted predictions have more
+        If ``n_cells`` < 1 or another text, if ``cut`` is unknown, or if the fitted predictions have more
         than two outcomes.
 
     See Also

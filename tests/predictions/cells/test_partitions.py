@@ -211,7 +211,7 @@ def test_what_the_contract_defaults_to():
         caltest.predictions.Partition()
 
 
-COUNTS = '`n_cells` must be an integer >= 1 or "sqrt", got '
+COUNTS = '`n_cells` must be an integer >= 1, "sqrt" or "cube-root", got '
 EDGES = "`edges` must be strictly increasing and strictly between 0 and 1, got "
 PARTITION = "`partition` must be a partition such as EqualWidth(15) or a function, got "
 REFUSED = {
