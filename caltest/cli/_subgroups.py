@@ -35,14 +35,17 @@ examples:
   caltest subgroups predictions.csv --by site
   caltest subgroups predictions.csv --by site,age --plot subgroups.png
   caltest subgroups predictions.csv --by age --ranges 10
+  caltest subgroups predictions.csv --by site,age,sex --depth 2
   caltest subgroups predictions.csv --by site --groups patient_id --json
 
 Every value of a column is a subgroup, and so is a missing value. Many numbers
 are divided into --ranges with about as many observations each; of more than 20
-texts the rarest are one subgroup. The columns must not depend on the labels.
+texts the rarest are one subgroup. With --depth 2 pairs of columns make segments
+too, of 20 observations or more. The columns must not depend on the labels.
 """
 
 
+_N_RANGES = 4
 _ADVICE = (
     "What to do: Do not use these predictions for these subgroups as they are. `caltest repair` recalibrates all "
     "observations by one map. Where subgroups err in different directions, repair the file of each by itself."
@@ -65,11 +68,15 @@ def add_to(commands: Any) -> None:
     words = "columns whose values are subgroups, separated by commas; may be repeated"
     add("--by", dest="subgroup", type=parse_names, action="extend", required=True, metavar="COLUMNS", help=words)
     words = "into how many ranges the numbers of a column are divided (default: %(default)s)"
-    add("--ranges", type=parse_count, default=4, metavar="K", help=words)
+    add("--ranges", type=parse_count, default=_N_RANGES, metavar="K", help=words)
+    words = "2 tests the segments of every pair of columns too (default: %(default)s)"
+    add("--depth", type=int, choices=(1, 2), default=1, help=words)
+    words = "largest number of segments with --depth 2; the smallest are left out (default: 300)"
+    add("--max-segments", type=parse_count, metavar="K", help=words)
     add_option(subgroups, "--lens")
     add_option(subgroups, "--statistic")
-    words = "adjustment for the number of subgroups: holm or bonferroni, for one column also others (default: holm)"
-    add("--correction", default="holm", help=words)
+    words = "adjustment for the number of subgroups: holm (default) or bonferroni, for one column also others; with "
+    add("--correction", help=f"{words}--depth 2 min-p (default), holm or bonferroni")
     add_option(subgroups, "--resamples", "number of Monte Carlo draws (default: 9,999, fewer for large data)")
     add_option(subgroups, "--alpha")
     add("--details", action="store_true", help="print all numbers of the tests")
@@ -82,25 +89,31 @@ def add_to(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from caltest.hypothesis_tests import subgroup_tests
     from caltest.hypothesis_tests._subgroup_columns import judge_levels, levels_of_columns
     from caltest.results._plain import to_plain
 
     twice = next((name for name in options.subgroup if options.subgroup.count(name) > 1), None)
     refuse_if(twice is not None, f"--by names the column {twice!r} twice")
     data = read_file(options.file, options)
-    lens, levels = lens_for(options.lens, data), levels_of_columns(data.subgroup, options.ranges)
-    tests = judge_levels(
-        data.y_true,
-        data.y_prob,
-        levels,
-        folds=data.folds,
-        lens=lens,
+    asked: dict[str, Any] = {
+        "folds": data.folds,
+        "lens": lens_for(options.lens, data),
         **problem_of(data),
         **times_of(data, options),
-        **chosen(options, "statistic", "correction"),
+        **chosen(options, "statistic", "correction", "max_segments"),
         **computing(options),
-    )
-    facts = {"source": str(options.file), **facts_of(data), "subgroup": list(levels)}
+    }
+    if options.depth == 1:
+        refuse_if(options.max_segments is not None, "--max-segments is for --depth 2")
+        tests = judge_levels(data.y_true, data.y_prob, levels_of_columns(data.subgroup, options.ranges), **asked)
+    else:
+        refuse_if(options.ranges != _N_RANGES, f"--depth 2 has {_N_RANGES} ranges; leave out --ranges")
+        refuse_if(
+            data.folds is not None, "--depth 2 is for one model; leave out --folds, and test the file of each fold"
+        )
+        tests = subgroup_tests(data.y_true, data.y_prob, subgroup=data.subgroup, depth=2, **asked)
+    facts = {"source": str(options.file), **facts_of(data), "subgroup": list(data.subgroup)}
     means = tests.means()
     text = str(tests) if options.details else _as_text(tests, data, options)
     show(options, text, facts, means=to_plain(means), verdict=tests.verdict.to_dict(), **tests.to_dict())

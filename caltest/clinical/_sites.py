@@ -18,7 +18,8 @@ from caltest.estimation.event._event_estimate import show_interval
 from caltest.estimation.event._in_the_large import InTheLarge
 from caltest.estimation.event._slope import Slope
 from caltest.estimation.scores._mean_interval import UNKNOWN, Spread
-from caltest.hypothesis_tests._subgroups import SubgroupTests, subgroup_members, subgroup_tests
+from caltest.hypothesis_tests._subgroup_members import subgroup_members
+from caltest.hypothesis_tests._subgroups import SubgroupTests, subgroup_tests
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import part_of

@@ -22,6 +22,7 @@ from ._residual_correlation import ResidualCorrelation as ResidualCorrelation
 from ._residual_correlation import residual_correlation as residual_correlation
 from ._revisions import RevisionTest as RevisionTest
 from ._revisions import revision_test as revision_test
+from ._subgroups import SegmentTests as SegmentTests
 from ._subgroups import SubgroupTests as SubgroupTests
 from ._subgroups import subgroup_tests as subgroup_tests
 from ._tolerance import ToleranceResult as ToleranceResult

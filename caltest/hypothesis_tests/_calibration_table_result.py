@@ -91,7 +91,7 @@ class CalibrationTable(Result):
     def __getstate__(self) -> dict[str, Any]:
         """A pickle has the verdict; its tests have no detectable errors that have not been asked for, to be fast."""
         content = {**vars(self), "verdict": self.verdict}
-        for computed in ("_whole", "_adjusted"):
+        for computed in ("_whole", "_adjusted", "ranking"):
             content.pop(computed, None)
         return content | {"tests": [(type(test), test.without_observations()) for test in self.tests]}
 
@@ -376,6 +376,10 @@ class CalibrationTable(Result):
         return f"p ({self.correction.title()})"
 
     @property
+    def _after(self) -> str:
+        return f"after {self.correction.title()}'s correction"
+
+    @property
     def _number(self) -> str:
         """How many tests there are, in words: "12 lenses"."""
         one, several = self._what
@@ -384,7 +388,7 @@ class CalibrationTable(Result):
     def _count(self) -> str:
         """Say how many single tests reject, and which."""
         found = [label for label, rejects in zip(self.labels, self.rejected_tests, strict=True) if rejects]
-        total, after = len(self.tests), f"after {self.correction.title()}'s correction"
+        total, after = len(self.tests), self._after
         if not found and set(self.decisions) == {"undecidable"}:
             return f"None of the {total} single tests can reject {after}."
         if not found:

@@ -23,7 +23,7 @@ from caltest.resampling.draws._signs import AllSigns, SignDraws
 from caltest.resampling.draws._similar_draws import SimilarDraws
 from caltest.resampling.draws._timed_draws import SharedShockDraws, TimedDraws, inflation_of
 from caltest.resampling.engine._evaluation import Question
-from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, correct_pvalues
+from caltest.resampling.engine._pvalues import JOINTLY, UNDER_ANY_DEPENDENCE, correct_pvalues
 from caltest.resampling.engine._run import Answer, monte_carlo_error, run
 from caltest.resampling.engine._sparsity import sparsity_notes
 from caltest.resampling.engine._stopping import Stopping
@@ -52,15 +52,26 @@ def ask_together(
 ) -> dict[str, Any]:
     """Return what a table of tests on the same draws holds: the tests, their global p-value, the level and notes.
 
-    The notes are known beforehand, and warn before the work starts, with that on too few draws for the correction.
+    The notes are known beforehand, and warn before the work starts, with that on too few draws for the correction. With
+    min-p, which is known after it, there are the adjusted p-values too, and the smallest ones that were possible.
     """
-    level = options["alpha"]
-    notes = *notes, *few_draws_notes(len(questions), stopping.n_resamples, level, correction)
+    level, jointly = options["alpha"], correction == JOINTLY
+    if not jointly:
+        notes = *notes, *few_draws_notes(len(questions), stopping.n_resamples, level, correction)
     warn_before(notes)
     with reporting(options["progress"], "simulating labels") as report:
         shared = {"workers": options["workers"], "rng": options["rng"], "progress": report}
         found = run(questions, base, null, n_resamples=stopping, **shared, **how)
-    return {
+    joint: dict[str, Any] = {}
+    if jointly:
+        joint = {
+            "adjusted": tuple(answer.adjusted for answer in found.answers),
+            "smallest_adjusted": tuple(answer.smallest_adjusted for answer in found.answers),
+        }
+        few = few_draws_notes(len(questions), stopping.n_resamples, level, least=min(joint["smallest_adjusted"]))
+        warn_before(few)
+        notes = *notes, *few
+    return joint | {
         "tests": describe_answers(found.answers, null, lenses, classes=options["classes"], alpha=level),
         "pvalue": found.pvalue,
         "smallest_possible_pvalue": found.smallest,
@@ -270,11 +281,13 @@ def impossible_note(rows: NDArray[np.int64]) -> list[Note]:
     ]
 
 
-def few_draws_notes(n_tests: int, n_resamples: int, alpha: float, correction: str = "holm") -> list[Note]:
-    """Return a note if no adjusted p-value can reach the level with this number of draws."""
+def few_draws_notes(
+    n_tests: int, n_resamples: int, alpha: float, correction: str = "holm", *, least: float | None = None
+) -> list[Note]:
+    """Return a note if no adjusted p-value, at least ``least`` if that is known, can reach the level with the draws."""
     if n_tests == 1:
         return []
-    smallest = None
+    smallest = least
     if correction not in UNDER_ANY_DEPENDENCE:
         smallest = float(correct_pvalues([1 / (n_resamples + 1)] * n_tests, correction)[0])
     so = f", so no single test can reject at the {percent(alpha)} level"

@@ -12,7 +12,7 @@ from caltest.hypothesis_tests._calibration_table_result import LONGEST, MOST_ROW
 from caltest.results import TestResult
 from caltest.results._decision import align_pvalue, equate_pvalue
 from caltest.results._description import Table, join, percent
-from caltest.results._finding import Subject
+from caltest.results._finding import Number, Subject
 from caltest.results._picture import Picture
 from caltest.results._test_result import NAMED, findings_of_parts
 from caltest.results._verdict import Verdict
@@ -24,6 +24,7 @@ class PartsTable(CalibrationTable):
 
     _n_samples: int = 0
 
+    _more_columns: ClassVar[dict[str, str]] = {}
     _within: ClassVar[tuple[str, str]] = ("within", "in")
     """What stands before the parts, and before each of them."""
     is_of_parts: ClassVar[bool] = True
@@ -96,7 +97,7 @@ class PartsTable(CalibrationTable):
     def _count(self) -> str:
         """Say how many parts are rejected, and which cannot be."""
         found = [label for label, rejects in zip(self.labels, self.rejected_tests, strict=True) if rejects]
-        (one, several), after = self._what, f"after {self.correction.title()}'s correction"
+        (one, several), after = self._what, self._after
         single = f"No single {one} is rejected {after} for {self._number}."
         if found:
             share = f"{len(found)} of {self._number} {'is' if len(found) == 1 else 'are'}"
@@ -138,13 +139,30 @@ class PartsTable(CalibrationTable):
                 self._what[0]: name,
                 "n_samples": test.n_samples,
                 **dict(zip(("predicted", "observed"), test._about.averages, strict=True)),
-                "average": test._about.average(test),
+                "average": self._average(number),
                 "pvalue_adjusted": test.pvalue,
                 "rejected": wrong,
                 "direction": direction,
             }
-            for name, test, wrong, direction in rows
+            for number, (name, test, wrong, direction) in enumerate(rows)
         ]
+
+    def _average(self, number: int) -> Number:
+        """Return the number that compares the averages of a part, with its interval."""
+        test = self._adjusted[number]
+        return test._about.average(test)
+
+    @cached_property
+    def ranking(self) -> list[int]:
+        """The parts, that with the smallest adjusted p-value first, then by the difference of averages."""
+        rows = self.means()
+        key = [(row["pvalue_adjusted"], -abs(row["observed"] - row["predicted"])) for row in rows]
+        return sorted(range(len(rows)), key=key.__getitem__)
+
+    @property
+    def drawn_parts(self) -> list[int]:
+        """The parts in a picture."""
+        return list(range(len(self.tests)))
 
     @property
     def words(self) -> tuple[str, str]:
@@ -155,7 +173,7 @@ class PartsTable(CalibrationTable):
     def table(self) -> Table:
         """Return the numbers of the parts, that with the smallest p-value first, then by the difference."""
         rows = self.means()
-        rows.sort(key=lambda row: (row["pvalue_adjusted"], -abs(row["observed"] - row["predicted"])))
+        rows = [rows[number] for number in self.ranking]
         shown = [
             row
             | {name: f"{100 * row[name]:.1f} %" for name in ("predicted", "observed")}
@@ -165,7 +183,7 @@ class PartsTable(CalibrationTable):
         (average, observed), name = self.words, rows[0]["average"].name
         columns = {self._what[0]: f"{{{self._what[0]}}}", "n": "{n_samples:,}"}
         columns |= {average: "{predicted}", observed: "{observed}"}
-        columns |= {name: "{average.shown}", self._adjusted_name: "{p}", "": "{wrong}"}
+        columns |= {name: "{average.shown}", **self._more_columns, self._adjusted_name: "{p}", "": "{wrong}"}
         return Table.of(shown, columns, left=("",))
 
     def how_to_read(self) -> list[str]:

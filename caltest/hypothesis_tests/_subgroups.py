@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -11,9 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region
+from caltest.hypothesis_tests._calibration_table_result import MOST_ROWS
+from caltest.hypothesis_tests._detectable_difference import detectable_differences
 from caltest.hypothesis_tests._diagnostics import ask_together, stopping_of_tests
 from caltest.hypothesis_tests._parts_table import PartsTable
 from caltest.hypothesis_tests._residual_correlation import noting_correlation
+from caltest.hypothesis_tests._subgroup_members import MOST_SEGMENTS, Segments, subgroup_members
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
@@ -23,15 +29,17 @@ from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import (
     design_of,
     refuse_if,
-    require,
     validate_choice,
+    validate_count,
     validate_problem,
 )
 from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import SharedDrawOptions
-from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
+from caltest.resampling.engine._pvalues import JOINTLY, UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import Note, TestResult
+from caltest.results._description import percent
+from caltest.results._finding import Number
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
 
@@ -69,6 +77,119 @@ class SubgroupTests(PartsTable):
         return super().with_tests(tests, labels, subgroups=tuple(labels), **changes)
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SegmentTests(SubgroupTests):
+    """Result of `subgroup_tests` with ``depth=2``; iterates over its tests.
+
+    Attributes
+    ----------
+    tests : tuple of TestResult
+        One test for each segment, each with its own p-value.
+    pvalue : float
+        Global p-value of "calibrated within every segment": exact min-p over all segments, on the same draws.
+    subgroups : tuple of str
+        Name of each segment.
+    rules : tuple of str
+        How segments were made, and how many were too small or the same as others.
+    detectable : tuple of (float, float)
+        For each segment, by how much the event must be more frequent than predicted, and less, to be found with a power
+        of 80 % after Bonferroni's correction; NaN where there is no such number, and with groups or times.
+    correction : str
+        "min-p", "holm" or "bonferroni".
+    alpha, notes
+        As in `CalibrationTable`.
+    """
+
+    rules: tuple[str, ...]
+    detectable: tuple[tuple[float, float], ...]
+    _joint: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+
+    _what: ClassVar[tuple[str, str]] = ("segment", "segments")
+    _where: ClassVar[str] = " or fewer in each segment"
+    _more_columns: ClassVar[dict[str, str]] = {"found from, points": "{found_from}"}
+
+    @cached_property
+    def pvalue_adjusted(self) -> Floats:
+        """P-values adjusted for the number of segments, ``(n_tests,)``: by min-p over all, on the same draws."""
+        return super().pvalue_adjusted if self._joint is None else np.array(self._joint[0])
+
+    def _smallest_adjusted(self, number: int) -> float:
+        return super()._smallest_adjusted(number) if self._joint is None else self._joint[1][number]
+
+    @property
+    def _adjusted_name(self) -> str:
+        return super()._adjusted_name if self._joint is None else "p (min-p)"
+
+    @property
+    def _after(self) -> str:
+        return super()._after if self._joint is None else "after the min-p adjustment"
+
+    def with_tests(self, tests: Sequence[TestResult], labels: Sequence[str], **changes: Any) -> Self:
+        """Refuse other tests: the adjusted p-values are those of the draws of these."""
+        refuse("`depth=2` is for one model: leave out `folds`, and test the segments of each fold.")
+
+    @property
+    def all_notes(self) -> tuple[Note, ...]:
+        """Cautions, without those of a few labels that vary little: one of 100 does so in each of many segments."""
+        return tuple(note for note in super().all_notes if note.code != "C203")
+
+    def means(self) -> list[dict[str, Any]]:
+        """Return the averages of each segment, with simultaneous intervals and detectable differences.
+
+        Returns
+        -------
+        list of dict
+            As of `SubgroupTests`, with ``segment`` for its name, and ``detectable``.
+        """
+        rows = zip(super().means(), self.detectable, strict=True)
+        return [row | {"detectable": found, "found_from": _points(*found)} for row, found in rows]
+
+    def _average(self, number: int) -> Number:
+        """Return the number that compares the averages; its interval holds for all segments together."""
+        test = self.tests[number]
+        return test._about.average(replace(test, alpha=self.alpha / len(self.tests)))
+
+    @cached_property
+    def ranking(self) -> list[int]:
+        """The segments, that with the smallest adjusted p-value first, then by p-value and by difference."""
+        keys = list(zip(self.pvalue_adjusted, (test.pvalue for test in self.tests), strict=True))
+        return sorted(super().ranking, key=keys.__getitem__)
+
+    @property
+    def drawn_parts(self) -> list[int]:
+        """The segments in a picture."""
+        return self.ranking[:MOST_ROWS]
+
+    def how_to_read(self) -> list[str]:
+        """Say what the averages and intervals of the table are, and how segments were made."""
+        name = self.tests[0]._about.average(self.tests[0]).name
+        return [
+            f"The tests look at all predictions of a segment, not at averages alone. In brackets: what is compatible "
+            f"with the data, with {percent(1 - self.alpha)} confidence for all {len(self)} segments together ({name}).",
+            "found from: by how many percentage points the event must be more frequent than predicted, and less, for a "
+            f"test of the average at the level {percent(self.alpha)} / {len(self)} to find it in 80 of 100 cases.",
+            *self.rules,
+        ]
+
+    def _record(self, number: int, test: TestResult) -> dict[str, Any]:
+        average, (up, down) = self._average(number), self.detectable[number]
+        predicted, observed = test._about.averages
+        return super()._record(number, test) | {
+            "predicted": predicted,
+            "observed": observed,
+            "average_low": average.interval[0] if average.interval else math.nan,
+            "average_high": average.interval[1] if average.interval else math.nan,
+            "detectable_above": up,
+            "detectable_below": down,
+        }
+
+
+def _points(up: float, down: float) -> str:
+    """Return two differences in percentage points; nothing for those that are not known."""
+    signs = zip("+-", (up, down), strict=True)
+    return ", ".join(f"{sign}{100 * each:.1f}" for sign, each in signs if not math.isnan(each))
+
+
 @reads_arguments
 def subgroup_tests(
     y_true: ArrayLike,
@@ -78,7 +199,9 @@ def subgroup_tests(
     lens: LensLike | None = None,
     statistic: Statistic | str | None = None,
     folds: Any = None,
-    correction: str = "holm",
+    correction: str | None = None,
+    depth: int = 1,
+    max_segments: int | None = None,
     **options: Unpack[SharedDrawOptions],
 ) -> SubgroupTests:
     r"""Test calibration within subgroups of the data, predictions and subgroups fixed.
@@ -106,10 +229,20 @@ def subgroup_tests(
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
         combined, as by `by_fold`.
-    correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"}
-        Over the subgroups, by ``statsmodels.stats.multitest``. Subgroups of one column share no observation and are
-        independent given the predictions; those of several columns overlap, and only the first two are valid;
-        so it is with ``folds``.
+    correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel", "min-p"}, optional
+        Over the subgroups, by ``statsmodels.stats.multitest``; "holm" by default. Subgroups of one column share no
+        observation and are independent given the predictions; those of several columns overlap, and only the first two
+        are valid; so it is with ``folds``. "min-p", the default with ``depth=2`` and only there, compares the p-value
+        of each segment with the smallest one of all segments in every draw, step by step (Westfall and Young 1993).
+    depth : {1, 2}
+        With 2 subgroups are segments, which columns make alone and two together: numbers with more than 8 different
+        values are cut into four ranges with about as many observations each, other values are levels. Levels of fewer
+        than 20 observations, and the rarest of more than 20, are one level, ranges of fewer are joined to a neighbour,
+        and missing values are a level. Segments of fewer than 20 observations are left out, and those of the same
+        observations are counted once. Names of columns, their order and labels decide nothing.
+    max_segments : int, optional
+        The largest number of segments, 300 by default. The smallest are left out, those of two columns first, and a
+        note says how many. Only with ``depth=2``.
     n_resamples : int, optional
         Number of draws, all of which are made. By default 9,999; and for more than 5,000,000 predicted probabilities
         (observations times classes) at most 999, or as many as the correction needs, which stop after 100 exceedances.
@@ -120,8 +253,8 @@ def subgroup_tests(
     Returns
     -------
     SubgroupTests
-        Prints as a table. With ``folds``, its ``folds`` are the tables of the folds; a subgroup that a fold lacks is
-        combined over the others.
+        Prints as a table; with ``depth=2`` a `SegmentTests`, whose intervals hold for all segments together. With
+        ``folds``, its ``folds`` are the tables of the folds; a subgroup that a fold lacks is combined over the others.
 
     Raises
     ------
@@ -130,8 +263,9 @@ def subgroup_tests(
         integers or strings, or if ``subgroup`` holds what cannot be a label.
     ValueError
         If ``subgroup`` has another length than ``y_prob``, lacks a label or has two columns of the same name; if
-        ``correction`` is unknown or needs independent subgroups, and these overlap or ``folds`` are given; if ``folds``
-        has another length, lacks a value, or holds one fold only or a different one for every observation; if
+        ``correction`` is unknown or needs independent subgroups, and these overlap or ``folds`` are given; if ``depth``
+        is neither 1 nor 2, or 2 with ``folds``, or no segment has 20 observations; if ``max_segments`` < 1; if
+        ``folds`` has another length, lacks a value, or holds one fold only or a different one for every observation; if
         ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
         columns; if ``region`` holds no observation; if the statistic needs two outcomes and the lens returns more; if
         ``n_resamples`` or ``n_exceedances`` < 1, or ``alpha`` is not strictly between 0 and 1.
@@ -140,7 +274,8 @@ def subgroup_tests(
     -----
     CalibrationWarning
         Before the work starts, if every subgroup holds observations of one class only, because subgroups must not be
-        made from labels; or if no adjusted p-value can reach ``alpha`` with this number of draws.
+        made from labels; or if no adjusted p-value can reach ``alpha`` with this number of draws. With ``depth=2``, if
+        columns make no segments, or some are left out because there are too many.
 
     See Also
     --------
@@ -165,45 +300,73 @@ def subgroup_tests(
     >>> tests = caltest.subgroup_tests(y_true, y_prob, subgroup=site, n_resamples=999, rng=0)
     >>> tests.subgroups, tests.pvalue_adjusted.tolist(), tests.pvalue
     (('north', 'south'), [0.002, 0.002], 0.001)
+
+    An error of old patients in the north only is found by segments of two columns:
+
+    >>> age = rng.integers(20, 90, 2000)
+    >>> y_true = rng.random(2000) < y_prob + 0.2 * ((site == "north") & (age > 73))
+    >>> tests = caltest.subgroup_tests(y_true, y_prob, subgroup={"site": site, "age": age}, depth=2, rng=0)
+    >>> len(tests), tests.subgroups[tests.ranking[0]]
+    (14, 'site=north and age 74 to 89')
     """
+    refuse_if(depth not in {1, 2}, f"`depth` must be 1 or 2, got {depth!r}.")
+    refuse_if(depth == 1 and max_segments is not None, "`max_segments` is for `depth=2`.")
+    correction = correction or (JOINTLY if depth == 2 else "holm")
     if folds is not None:
+        refuse_if(depth == 2, "`depth=2` is for one model: leave out `folds`, and test the segments of each fold.")
         validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE)
         own = {"subgroup": subgroup, "lens": lens, "statistic": statistic, "correction": correction}
         return run_by_fold(subgroup_tests, y_true, y_prob, folds, **own, **options)
     prob, outcome = validate_problem(y_true, y_prob, options["classes"])
-    names, members, overlap = subgroup_members(subgroup, len(prob))
-    validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE + (() if overlap else UNDER_INDEPENDENCE))
-    stopping = stopping_of_tests(len(names), options, prob.size)
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens
+    if depth == 1:
+        names, members, overlap = subgroup_members(subgroup, len(prob))
+        validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE + (() if overlap else UNDER_INDEPENDENCE))
+    else:
+        most = MOST_SEGMENTS if max_segments is None else validate_count(max_segments, "max_segments")
+        validate_choice(correction, "correction", (JOINTLY, *UNDER_ANY_DEPENDENCE))
     base = induce(prob, outcome, **design_of(options, len(prob)))
     whole = LensView.of(look, prob, outcome, base)
-    names, members = _inside(options["region"], whole, names, members)
+    segments = None
+    if depth == 1:
+        names, members = _inside(options["region"], whole, names, members)
+    else:
+        segments = Segments.of(subgroup, _counted(options["region"], whole, len(prob)), most)
+        names, members = segments.names, segments.members
     views = [whole.take(np.flatnonzero(inside[whole.sample.row])) for inside in members]
     for name, view in zip(names, views, strict=True):
         if not view.sample.n_samples:
             refuse(f"every subgroup must hold an observation of positive weight, got none in {name!r}.")
     questions, looks = [Question(chosen, view) for view in views], [look] * len(names)
-    how: dict[str, Any] = {"stopping": stopping, "notes": _label_notes(members, outcome), "correction": correction}
-    tests = ask_together(questions, base, Consistency(), looks, options=options, **how)
-    found = SubgroupTests(
-        **tests,
-        correction=correction,
-        subgroups=tuple(names),
-        _n_samples=int(np.count_nonzero(np.any(members, axis=0)[whole.sample.row])),
-    )
-    return noting_correlation(found, base, options)
+    notes = [*_label_notes(members, outcome), *(segments.notes if segments else ())]
+    how: dict[str, Any] = {"stopping": stopping_of_tests(len(names), options, prob.size), "notes": notes}
+    found = ask_together(questions, base, Consistency(), looks, options=options, correction=correction, **how)
+    n_samples = int(np.count_nonzero(np.any(members, axis=0)[whole.sample.row]))
+    kept: dict[str, Any] = {"correction": correction, "subgroups": tuple(names), "_n_samples": n_samples}
+    if segments is None:
+        return noting_correlation(SubgroupTests(**found, **kept), base, options)
+    joint = (found.pop("adjusted"), found.pop("smallest_adjusted")) if correction == JOINTLY else None
+    detectable = tuple(detectable_differences(view.sample, options["alpha"] / len(views)) for view in views)
+    tests = SegmentTests(**found, **kept, rules=segments.rules, detectable=detectable, _joint=joint)
+    return noting_correlation(tests, base, options)
+
+
+def _counted(region: Region | None, whole: LensView, n_samples: int) -> NDArray[np.bool_]:
+    """Return which observations have weight and lie in a region."""
+    inside = inside_region(region, whole.sample.given)
+    counted = np.zeros(n_samples, dtype=bool)
+    counted[whole.sample.row if inside is None else whole.sample.row[inside]] = True
+    return counted
 
 
 def _inside(
     region: Region | None, whole: LensView, names: list[str], members: list[NDArray[np.bool_]]
 ) -> tuple[list[str], list[NDArray[np.bool_]]]:
     """Return the subgroups that have observations in a region, without those outside."""
-    inside = inside_region(region, whole.sample.given)
-    if inside is None:
+    if region is None:
         return names, members
-    kept = np.zeros(len(inside), dtype=bool)
-    kept[whole.sample.row[inside]] = True
+    kept = _counted(region, whole, len(members[0]))
     found = [(name, held & kept) for name, held in zip(names, members, strict=True) if (held & kept).any()]
     return [name for name, _ in found], [held for _, held in found]
 
@@ -218,59 +381,3 @@ def _label_notes(members: Sequence[NDArray[np.bool_]], outcome: NDArray[np.int64
         "Make subgroups from predictions or covariates."
     )
     return [Note("C204", text)]
-
-
-def subgroup_members(
-    subgroup: Any, n_samples: int, argument: str = "subgroup"
-) -> tuple[list[str], list[NDArray[np.bool_]], bool]:
-    """Return the name of each subgroup, which observations it holds, and whether subgroups may overlap."""
-    columns = _columns(subgroup, argument)
-    names, members = [], []
-    for name, values in columns.items():
-        must = f"`{argument}` must have a label for each of the {n_samples:,} observations"
-        require(len(values) == n_samples, must, len(values))
-        levels, code = _levels(values, argument)
-        names += [f"{name}={level}" if name else str(level) for level in levels]
-        members += [code == k for k in range(len(levels))]
-    return names, members, len(columns) > 1
-
-
-def _columns(subgroup: Any, argument: str) -> dict[str, Any]:
-    """Return the columns of a frame or of an array, by name; a single column of an array has none."""
-    if hasattr(subgroup, "columns"):
-        names = list(subgroup.columns)
-        refuse_if(len(set(names)) < len(names), f"`{argument}` must have columns of different names, got {names}.")
-        columns = {str(name): subgroup[name] for name in names}
-    elif isinstance(subgroup, Mapping):
-        columns = {str(name): values for name, values in subgroup.items()}
-    elif hasattr(subgroup, "dtype") and not isinstance(subgroup, np.ndarray):  # a series, or categories
-        columns = {"": subgroup}
-    else:
-        array = subgroup if isinstance(subgroup, np.ndarray) else np.asarray(subgroup, dtype=object)
-        if array.ndim not in {1, 2} or np.ma.is_masked(array):
-            refuse(
-                f"`{argument}` must have shape (n_samples,) or (n_samples, n_columns), without masked values, "
-                f"got {array.shape}."
-            )
-        columns = {"": array} if array.ndim == 1 else {str(k): column for k, column in enumerate(array.T)}
-    refuse_if(not columns, f"`{argument}` must have at least one column, got none.")
-    return columns
-
-
-def _levels(values: Any, argument: str) -> tuple[list[Any], NDArray[np.int64]]:
-    """Return the levels that occur and that of each observation; categories keep their order, others are sorted."""
-    import pandas as pd
-
-    plain = values if type(values).__module__.startswith(("pandas", "numpy")) else list(values)
-    try:
-        labels = pd.Categorical(plain).remove_unused_categories()
-    except TypeError as error:  # not hashable
-        msg = f"`{argument}` must hold labels such as strings or numbers: {error}."
-        raise TypeError(msg) from None
-    code = np.asarray(labels.codes, dtype=np.int64)
-    missing = np.flatnonzero(code < 0)
-    if missing.size:
-        first = missing[0]
-        found = f"{list(values)[first]!r} for observation {first}"
-        refuse(f"`{argument}` must have a label for every observation, got {found}.")
-    return list(labels.categories), code

@@ -22,7 +22,7 @@ def plot_parts(table: PartsTable, ax: Axes | None = None) -> Axes:
 
     The line between them is the difference of the averages. Points are filled where calibration is rejected after the
     adjustment for the number of parts. A part can be rejected although its averages agree, because the tests look at
-    all predictions.
+    all predictions. Of more than 25 segments, those with the smallest p-values are drawn.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ def plot_parts(table: PartsTable, ax: Axes | None = None) -> Axes:
     'confidence (tick) and right (point), %'
     """
     require(table, PartsTable, "table", "subgroup_tests or multilabel_table")
-    parts, names = table.means(), _names(table)
+    means, names = table.means(), _names(table)
+    parts = [means[number] for number in table.drawn_parts]
     predicted, observed = ([100 * one[name] for one in parts] for name in ("predicted", "observed"))
     average, happened = table.words
     ax = single(ax, _size(names))
@@ -73,7 +74,9 @@ def plot_parts(table: PartsTable, ax: Axes | None = None) -> Axes:
 def save_parts(table: PartsTable, path: Path) -> None:
     """Write the picture of several parts; the suffix of ``path`` decides the format."""
     size = _size(_names(table))
-    caption = f"In brackets: observations. Filled: rejected after the adjustment for the number of {table._what[1]}."
+    (_, several), shown = table._what, len(table.drawn_parts)
+    caption = f"In brackets: observations. Filled: rejected after the adjustment for the number of {several}."
+    caption += f" The {shown} of {len(table)} with the smallest p-values." * (shown < len(table))
     caption += " Tests allow for labels that depend on each other in time." * table.verdict.in_time
     save_drawn(
         lambda figure: plot_parts(table, figure.subplots()), size, fill(caption, round(_PER_INCH * size[0])), path
@@ -81,9 +84,9 @@ def save_parts(table: PartsTable, path: Path) -> None:
 
 
 def _names(table: PartsTable) -> list[str]:
+    means = table.means()
     return [
-        fill(f"{name} ({one['n_samples']:,})", NAME_WIDTH)
-        for name, one in zip(table.labels, table.means(), strict=True)
+        fill(f"{table.labels[number]} ({means[number]['n_samples']:,})", NAME_WIDTH) for number in table.drawn_parts
     ]
 
 

@@ -44,6 +44,37 @@ def test_it_says_which_subgroups_are_wrong(hospital, tmp_path, run, answer):
     assert found["means"][1]["observed"] == pytest.approx(frame["died"][frame["site"] == "south"].mean())
 
 
+def test_segments_of_two_columns(hospital, tmp_path, run, answer):
+    path, frame = hospital
+    options = ("--by", "site,age", "--depth", "2", "--max-segments", "12")
+    code, text, err = run("subgroups", path, *options, "--plot", tmp_path / "s.png", *FAST)
+    assert code == 0
+    assert "The 7 smallest of 19 segments are left out by --max-segments 12" in err
+    assert "p (min-p)" in text
+    assert "Segments are made by one column, and by two together" in " ".join(text.split())
+    found = answer("subgroups", path, *options)
+    with pytest.warns(caltest.results.CalibrationWarning):
+        expected = caltest.subgroup_tests(
+            frame["died"],
+            frame["risk"],
+            subgroup=frame[["site", "age"]],
+            depth=2,
+            max_segments=12,
+            n_resamples=99,
+            rng=0,
+        )
+    assert found["pvalue"] == expected.pvalue
+    assert [one["segment"] for one in found["means"]] == list(expected.subgroups)
+    for more, message in [
+        (("--max-segments", "9"), "--max-segments is for --depth 2"),
+        (("--depth", "2", "--ranges", "9"), "--depth 2 has 4 ranges; leave out --ranges"),
+        (("--depth", "2", "--folds", "site"), "--depth 2 is for one model; leave out --folds"),
+    ]:
+        code, _, err = run("subgroups", path, "--by", "age", *more)
+        assert code == 2
+        assert message in err
+
+
 def test_several_classes_have_a_confidence_and_folds_are_tested_by_fold(named, tmp_path, run):
     frame = pd.read_csv(named).assign(shop=["A", "B", "B"] * 20, fold=[0, 1] * 30)
     frame.to_csv(named, index=False)

@@ -34,6 +34,21 @@ def test_the_picture_shows_averages_and_what_is_rejected(tables, which):
     assert names == [f"{name} ({one['n_samples']:,})" for name, one in zip(tables[which].labels, parts, strict=True)]
 
 
+def test_of_many_segments_those_with_the_smallest_pvalues_are_drawn(tmp_path):
+    rng = np.random.default_rng(1)
+    prob = rng.uniform(0.2, 0.8, 600)
+    columns = {name: rng.integers(0, 4, 600) for name in "uvw"}
+    label = rng.random(600) < prob + 0.2 * (columns["u"] == 2)
+    table = ct.subgroup_tests(label, prob, subgroup=columns, depth=2, statistic=ct.KS(), n_resamples=1199, rng=0)
+    ax = table.plot()
+    names = [" ".join(text.get_text().split()) for text in ax.get_yticklabels()]
+    assert len(table) == 12 + 3 * 16
+    assert names == [f"{table.subgroups[k]} ({table[k].n_samples})" for k in table.ranking[:25]]
+    assert names[0].startswith("u=2")
+    save_parts(table, tmp_path / "segments.png")
+    assert (tmp_path / "segments.png").stat().st_size > 1000
+
+
 def test_it_is_written_and_refuses_other_results(tables, tmp_path):
     save_parts(tables[0], tmp_path / "labels.png")
     assert (tmp_path / "labels.png").read_bytes()[1:4] == b"PNG"

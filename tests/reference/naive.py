@@ -126,6 +126,18 @@ def equal_width(partition, prob):
     return lambda p: tuple(width_cell(p[k], n_cells, partition.closed) for k in axes)
 
 
+def step_down_pvalues(pvalues):
+    """Westfall and Young's algorithm 2.8: p-values of tests [test][data set], the observed data first."""
+    observed = [row[0] for row in pvalues]
+    order = sorted(range(len(observed)), key=observed.__getitem__)
+    adjusted, largest = [0.0] * len(observed), 0.0
+    for position, test in enumerate(order):
+        least = [min(column) for column in zip(*[pvalues[k] for k in order[position:]], strict=True)]
+        largest = max(largest, sum(value <= observed[test] + 1e-12 for value in least) / len(least))
+        adjusted[test] = largest
+    return adjusted
+
+
 def number_of_cells(n_cells, n):
     """The number itself, the largest whole number whose square is at most n, or the smallest whose cube is at least."""
     if n_cells == "cube-root":

@@ -101,6 +101,9 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     hypothesis_tests.SubgroupTests: lambda: ct.subgroup_tests(
         *problem(), subgroup=SUBGROUP[np.arange(300) % 2], **FIXED
     ),
+    hypothesis_tests.SegmentTests: lambda: ct.subgroup_tests(
+        *problem(), subgroup=SUBGROUP[np.arange(300) % 2], depth=2, **FIXED
+    ),
     hypothesis_tests.MultilabelTable: lambda: ct.multilabel_table(
         problem()[0][:, None] == [0, 1], problem()[1][:, :2], **FIXED
     ),

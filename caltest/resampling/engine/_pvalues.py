@@ -100,6 +100,27 @@ def combine_pvalues(pvalues: Floats) -> Floats:
     return combined
 
 
+def adjust_jointly(
+    samples: Sequence[Sample], ranked: Sequence[Floats], smallest: Sequence[float]
+) -> tuple[Floats, Floats]:
+    """Return step-down min-p adjusted p-values ``(n_tests,)``, and those that the smallest possible ones would have.
+
+    The tests share draws; ``ranked`` are the p-values ``(B + 1,)`` of each, the observed data first. In the order of
+    the observed ones, each is compared with the smallest p-value that any test from there on has in a draw (Westfall
+    and Young 1993, algorithm 2.8). A label that had been given probability 0 makes the smallest p-value of its tests.
+    """
+    n = len(ranked[0])
+    ranks = np.rint(np.stack(ranked) * n).astype(np.int64)
+    order = np.argsort(ranks[:, 0], kind="stable")
+    least = np.minimum.accumulate(ranks[order][::-1], axis=0)[::-1]
+    adjusted = np.empty(len(ranks))
+    adjusted[order] = np.maximum.accumulate((least <= ranks[order, :1]).mean(axis=1))
+    adjusted[[sample.impossible.size > 0 for sample in samples]] = 1 / n
+    drawn = np.sort(least[0, 1:])
+    possible = np.rint(np.asarray(smallest) * n)
+    return adjusted, (1 + np.searchsorted(drawn, possible, side="right")) / n
+
+
 @dataclass(frozen=True, eq=False)
 class RankedDraws:
     """Draws of a test, among which further data sets are ranked one by one, as its observed data set is.
@@ -210,6 +231,8 @@ class CombinedPValues(Distribution):
 
 
 UNDER_ANY_DEPENDENCE = ("holm", "bonferroni")
+JOINTLY = "min-p"
+"""The adjustment by `adjust_jointly`, for tests on the same draws."""
 UNDER_INDEPENDENCE = ("holm-sidak", "sidak", "simes-hochberg", "hommel")
 
 

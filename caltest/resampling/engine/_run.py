@@ -31,7 +31,7 @@ from caltest.resampling.draws._signs import AllSigns, SignDraws, n_groups
 from caltest.resampling.draws._similar_draws import SimilarDraws
 from caltest.resampling.draws._timed_draws import SharedShockDraws, TimedDraws
 from caltest.resampling.engine._evaluation import Evaluation, Question, components
-from caltest.resampling.engine._pvalues import global_pvalue, rank_pvalues, smallest_pvalue, tail_pvalue
+from caltest.resampling.engine._pvalues import adjust_jointly, global_pvalue, rank_pvalues, smallest_pvalue, tail_pvalue
 from caltest.resampling.engine._statistic import Statistic
 from caltest.resampling.engine._stopping import EXCEEDANCES, FEWER_DRAWS, Stopping
 from caltest.results._progress import Progress
@@ -46,6 +46,7 @@ LARGEST_ERROR, FAR_TAIL = 0.05, 1e-8  # a less exact tail is replaced by draws, 
 # decides more often than not; there draws go on until the p-value is larger than the usual level, whatever comes.
 _FAST_GROWTH, _FASTER_GROWTH = 1.5, 4.0
 _USUAL_LEVEL = 0.05
+_OF_BOTH = ("smallest", "adjusted", "smallest_adjusted")
 
 AnyStatistic = TypeVar("AnyStatistic", bound=Statistic)
 
@@ -82,6 +83,9 @@ class Answer:
         How many draws there could have been; None for a computed distribution.
     ranked : array of shape (n_resamples + 1,) or None
         P-values of all data sets, the observed one first; None for a computed distribution.
+    adjusted, smallest_adjusted : float
+        P-value adjusted for the number of questions on the same draws by min-p, and the smallest one that there could
+        be, of the draws made; those of the test itself if it is asked alone.
     """
 
     statistic: Statistic
@@ -98,12 +102,14 @@ class Answer:
     draws: Draws | None = None
     stopping: Stopping | None = None
     ranked: Floats | None = None
+    adjusted: float = math.nan
+    smallest_adjusted: float = math.nan
 
     def undecided(self) -> Answer:
         """Return the answer of data that decide nothing: every p-value is 1, unless a label had been ruled out."""
         if self.sample.impossible.size:
             return self
-        return replace(self, pvalue=1.0, component_pvalues=np.ones_like(self.component_pvalues))
+        return replace(self, pvalue=1.0, component_pvalues=np.ones_like(self.component_pvalues), adjusted=1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,10 +294,13 @@ def _draw_until(
         pool = replace(draws, n_resamples=number)
         each = zip(questions, observed, ranked, nulls, strict=True)
         concluded = [_conclude(*one, draws=pool, stopping=stopping) for one in each]
+        joined, possible = _adjusted(concluded)
         for place, answer in enumerate(concluded):
             pvalue = _at_checkpoint(stopping, answer.pvalue, number, before, others[place])
             if found[place] is None and pvalue is not None:
-                found[place] = replace(answer, pvalue=pvalue)
+                # A rank of min-p is at least as large, so that it has come to its stop too.
+                own = max(pvalue, _at_checkpoint(stopping, joined[place], number, before, others[place]) or 0.0)
+                found[place] = replace(answer, pvalue=pvalue, adjusted=own, smallest_adjusted=possible[place])
         if joint is None and len(questions) > 1:
             rank = Answers(tuple(concluded)).pvalue
             joint = _at_checkpoint(stopping, rank, number, before, 0.0 if known is None else known.pvalue)
@@ -303,6 +312,12 @@ def _draw_until(
     ranks = [answer.ranked for answer in concluded if answer.ranked is not None]
     smallest = smallest_pvalue(ranks, stopping.n_resamples) if isinstance(draws, SignDraws) else answers[0].smallest
     return Answers(tuple(answers), joint, smallest)
+
+
+def _adjusted(answers: Sequence[Answer]) -> tuple[Floats, Floats]:
+    """Return p-values adjusted by min-p, and the smallest possible ones, of answers on the same draws."""
+    ranked = [answer.ranked for answer in answers if answer.ranked is not None]
+    return adjust_jointly([answer.sample for answer in answers], ranked, [answer.smallest for answer in answers])
 
 
 def _at_checkpoint(stopping: Stopping, rank: float, number: int, before: int, other: float) -> float | None:
@@ -338,7 +353,8 @@ def _of_larger(independent: Answer, signed: Answer) -> Answer:
     if signed.method == "all-signs" and signed.sample.impossible.size:
         return independent
     larger = independent if independent.pvalue > signed.pvalue else signed
-    return replace(larger, smallest=max(independent.smallest, signed.smallest))
+    both = {name: max(getattr(one, name) for one in (independent, signed)) for name in _OF_BOTH}
+    return replace(larger, **both)
 
 
 def settle(statistic: AnyStatistic, sample: Sample) -> AnyStatistic:

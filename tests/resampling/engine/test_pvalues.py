@@ -7,6 +7,7 @@ from caltest.predictions._sample import make_sample
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.resampling.engine._pvalues import (
     RankedDraws,
+    adjust_jointly,
     combine_pvalues,
     global_pvalue,
     rank_pvalues,
@@ -129,3 +130,18 @@ def test_a_further_data_set_counts_itself():
     values = np.array([[4.0, 3.0, 2.5, 0.0, -np.inf]])  # p-values 0.25, 0.5, 0.5, 1, 1
     for alpha, expected in ((0.24, 0), (0.25, 1), (0.49, 1), (0.5, 3), (0.99, 3)):
         assert draws.rejected(values, alpha).tolist() == [True] * expected + [False] * (5 - expected), alpha
+
+
+def test_step_down_adjusted_pvalues_equal_the_loops():
+    rng = np.random.default_rng(0)
+    for n_tests in (1, 2, 5):
+        values = rng.integers(0, 12, (n_tests, 40)).astype(float)
+        ranked = tail_pvalues(values)
+        found, possible = adjust_jointly([POSSIBLE] * n_tests, ranked, [1 / 40] * n_tests)
+        np.testing.assert_allclose(found, naive.step_down_pvalues(ranked.tolist()))
+        reached = np.sum(ranked[:, 1:].min(axis=0) <= 1 / 40 + 1e-12)
+        np.testing.assert_allclose(possible, (1 + reached) / 40)
+        assert (found >= ranked[:, 0] - 1e-12).all()
+        assert found.min() >= combine_pvalues(ranked)[0] - 1e-12
+    found, _ = adjust_jointly([POSSIBLE, IMPOSSIBLE], ranked[:2], [1 / 40] * 2)
+    assert found[1] == 1 / 40
