@@ -186,15 +186,16 @@ def test_bad_arguments():
 
 @pytest.mark.slow
 def test_level_of_the_joint_pvalue():
-    """Calibrated data, 1,000 sets: the global p-value and the smallest adjusted one reject at most 5 % (4 s.e.)."""
-    rng, found, unadjusted = np.random.default_rng(10), np.zeros(2), 0
-    for _ in range(1000):
+    """Calibrated data, 400 sets: the global p-value and the smallest adjusted one reject at most 5 % (4 s.e.).
+
+    `benchmarks/segments.py` has 1,000 sets.
+    """
+    rng, found, unadjusted, n_sets = np.random.default_rng(10), np.zeros(2), 0, 400
+    for _ in range(n_sets):
         y, p, columns = problem(rng, 120)
-        tests = ct.subgroup_tests(
-            y, p, subgroup=columns[["site", "sex"]], depth=2, statistic=ct.KS(), n_resamples=299, rng=rng
-        )
+        tests = ct.subgroup_tests(y, p, subgroup=columns[["site", "sex"]], depth=2, **(FAST | {"rng": rng}))
         found += [tests.pvalue <= 0.05, tests.pvalue_adjusted.min() <= 0.05]
         unadjusted += min(test.pvalue for test in tests) <= 0.05
-    assert (found <= 50 + 4 * np.sqrt(1000 * 0.05 * 0.95)).all()
-    assert found[0] >= binom.ppf(1e-4, 1000, 0.05), "exact, so that it is no lower either"
-    assert unadjusted > 200, "the smallest p-value of 10 segments is not a p-value"
+    assert (found <= n_sets * 0.05 + 4 * np.sqrt(n_sets * 0.05 * 0.95)).all()
+    assert found[0] >= binom.ppf(1e-4, n_sets, 0.05), "exact, so that it is no lower either"
+    assert unadjusted > n_sets / 5, "the smallest p-value of 11 segments is not a p-value"
