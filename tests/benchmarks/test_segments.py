@@ -22,7 +22,7 @@ def test_the_joint_pvalue_has_its_level_and_the_smallest_one_has_not():
     assert (frame["joint"] <= limit).all()
     assert (frame["adjusted"] <= limit).all()
     assert (frame["smallest"] > 0.5).all()
-    assert (frame["sets"] >= 250).all()
+    assert (frame["sets"] >= 200).all()
 
 
 def test_predictions_are_calibrated():
