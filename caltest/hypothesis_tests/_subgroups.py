@@ -309,7 +309,7 @@ def subgroup_tests(
     >>> len(tests), tests.subgroups[tests.ranking[0]]
     (14, 'site=north and age 74 to 89')
     """
-    refuse_if(depth not in {1, 2}, f"`depth` must be 1 or 2, got {depth!r}.")
+    refuse_if(depth not in (1, 2), f"`depth` must be 1 or 2, got {depth!r}.")
     refuse_if(depth == 1 and max_segments is not None, "`max_segments` is for `depth=2`.")
     correction = correction or (JOINTLY if depth == 2 else "holm")
     if folds is not None:
