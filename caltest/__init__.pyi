@@ -6,6 +6,7 @@ from . import hypothesis_tests as hypothesis_tests
 from . import page as page
 from . import plotting as plotting
 from . import predictions as predictions
+from . import ranking as ranking
 from . import recalibration as recalibration
 from . import resampling as resampling
 from . import results as results
@@ -67,6 +68,7 @@ from .predictions.cells._quantiles import EqualSpread as EqualSpread
 from .predictions.cells._simplex_grid import SimplexGrid as SimplexGrid
 from .predictions.cells._trees import FixedTree as FixedTree
 from .predictions.cells._trees import VarianceTree as VarianceTree
+from .ranking._leaderboard import leaderboard as leaderboard
 from .recalibration.study._study import recalibration_study as recalibration_study
 from .resampling.draws._schemes import Consistency as Consistency
 from .results._config import config_context as config_context

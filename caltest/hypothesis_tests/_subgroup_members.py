@@ -126,13 +126,13 @@ def _notes(unused: list[str], number: int, most: int) -> list[Note]:
             f"{which} no segments: one value, or none, is that of {SMALL} observations. Group the values of an id "
             "beforehand, for example by region."
         )
-        found.append(Note("C215", text))
+        found.append(Note("C217", text))
     if number > most:
         text = (
             f"The {number - most:,} smallest of {number:,} segments are left out by `max_segments={most}`. Nothing is "
             "known about them. Pass fewer columns or a larger number."
         )
-        found.append(Note("C215", text))
+        found.append(Note("C217", text))
     return found
 
 

@@ -152,6 +152,7 @@ EXAMPLES: dict[str, Callable[[Data], Any]] = {
         d.y, d.p, site=d.part, **d.design, **FIXED
     ),
     "caltest.clinical.update_test": call(ct.clinical.update_test, **FIXED),
+    "caltest.leaderboard": lambda d: ct.leaderboard(d.y, d.models, **d.design, **FIXED),
     "caltest.compare_models": lambda d: ct.compare_models(d.y, d.models, partition=CELLS, **d.design, **FIXED),
     "caltest.calibration_test with folds": lambda d: ct.calibration_test(
         d.y, d.p, statistic=ECE, folds=d.part, **d.design, **FIXED

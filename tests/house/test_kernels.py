@@ -98,6 +98,7 @@ for y_prob in kinds:
     for lens in (None, Confidence()):
         caltest.paired_test(label, y_prob, half, lens=lens, groups=np.arange(120) // 3, n_resamples=40)
         caltest.paired_test(label, y_prob, half, lens=lens, sample_weight=1.0 + np.arange(120), n_resamples=40)
+    caltest.leaderboard(label, {"a": y_prob, "b": half}, by="brier", n_resamples=19, rng=0)
     many = caltest.VarianceTree(max_cells=32, min_leaf=2)
     caltest.paired_test(label, y_prob, half, groups=label, partition=many, n_resamples=40)
     caltest.unpaired_test(label, y_prob, label, half, groups_a=label, groups_b=label, n_resamples=40)

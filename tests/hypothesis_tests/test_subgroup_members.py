@@ -101,7 +101,7 @@ def test_constant_columns_and_ids_make_no_segments_and_are_named():
     found = segments_of(columns)
     assert found.names == ["sex=0", "sex=1"]
     (note,) = found.notes
-    assert note.code == "C215"
+    assert note.code == "C217"
     assert "The columns one and id make no segments" in note.text
     with pytest.raises(ValueError, match=r"`subgroup` must make segments of at least 20 observations .* got none of"):
         segments_of({"one": np.ones(50)})

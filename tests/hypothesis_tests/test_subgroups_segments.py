@@ -117,7 +117,7 @@ def test_printed_ranked_and_written():
     assert "p (min-p)" in text
     assert "after the min-p adjustment" in text
     assert "with the same observations as another" in text
-    assert codes(tests.notes).count("C215") == 1
+    assert codes(tests.notes).count("C217") == 1
     shown = [row[0] for row in tests._describe().tables[0].rows]
     assert shown[0] == tests.subgroups[tests.ranking[0]] == "site=a and sex=True"
     assert len(shown) == len(tests.drawn_parts) == 25

@@ -8,7 +8,17 @@ import numpy as np
 from sklearn.naive_bayes import GaussianNB
 
 import caltest as ct
-from caltest import clinical, comparison, estimation, hypothesis_tests, recalibration, results, simulation, streaming
+from caltest import (
+    clinical,
+    comparison,
+    estimation,
+    hypothesis_tests,
+    ranking,
+    recalibration,
+    results,
+    simulation,
+    streaming,
+)
 from caltest.results import Result
 from tests.reference.examples import draw_labels
 
@@ -83,6 +93,9 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     results.Number: lambda: ct.calibration_test(*problem(), **FIXED).verdict.numbers[0],
     hypothesis_tests.CalibrationTable: lambda: ct.calibration_table(*problem(), **FIXED),
     hypothesis_tests.CalibrationReport: lambda: ct.calibration_report(*problem(), **FIXED),
+    ranking.Leaderboard: lambda: ct.leaderboard(problem()[0], three_models(), n_resamples=199, rng=0),
+    ranking.Ranking: lambda: example(ranking.Leaderboard)["brier"],
+    ranking.RankedModel: lambda: example(ranking.Ranking).models[0],
     clinical.ClinicalCalibration: lambda: clinical.clinical_calibration(*two_classes(), thresholds=[0.3], **FIXED),
     clinical.ClinicalCurve: lambda: example(clinical.ClinicalCalibration).curve,
     clinical.Measure: lambda: example(clinical.ClinicalCalibration)["ICI"],

@@ -39,6 +39,7 @@ CALLS = {
     "update_test": lambda **more: ct.clinical.update_test(*two_classes(), **FAST, **more),
     "clinical_calibration": lambda **more: ct.clinical.clinical_calibration(*two_classes(), **FAST, **more),
     "compare_models": lambda **more: ct.compare_models(problem()[0], three_models(), **FAST, **more),
+    "leaderboard": lambda **more: ct.leaderboard(problem()[0], three_models(), by="brier", **FAST, **more),
     "cox_test": lambda **more: ct.cox_test(*two_classes(), **FAST, **more),
     "cross_val_calibration": lambda **more: ct.cross_val_calibration(
         GaussianNB(), problem()[1], problem()[0], cv=2, **FAST, **more

@@ -1,0 +1,183 @@
+"""How often the confidence sets of a leaderboard contain all true ranks: `docs/data/leaderboard.csv`.
+
+Every design draws questions, losses of many models on them, and asks `caltest.ranking` for the sets. The losses are
+drawn directly, so that the true ranks are known: a model has a quality, and a question a difficulty that all models
+share. A set of ranks is right if it contains the true ranks of all models; the share of right sets must not be below
+the level.
+
+    python benchmarks/leaderboard.py --sets 1000    # appends what is missing, a design after the other
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from caltest.ranking._separation import Contributions
+from caltest.results._decision import level_of
+
+PLACE = Path(__file__).parent.parent / "docs" / "data" / "leaderboard.csv"
+LEVEL, DRAWS = 0.95, 999
+COLUMNS = ("design", "models", "questions", "sets", "covered", "standard_error", "separated", "best")
+
+
+@dataclass(frozen=True)
+class Design:
+    """A kind of leaderboard.
+
+    Attributes
+    ----------
+    name : str
+        What is drawn.
+    quality : array of shape (n_models,)
+        Mean losses of the models but for what all have.
+    n_questions : int
+        Number of questions.
+    noise : callable
+        From a generator and a shape to what models lose by chance, with mean 0 for all models.
+    cluster : int
+        Questions of a cluster, which share their noise.
+    copies : int
+        So many models are copies of the one before.
+    """
+
+    name: str
+    quality: np.ndarray
+    n_questions: int
+    noise: Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
+    cluster: int = 1
+    copies: int = 0
+
+    def losses(self, rng: np.random.Generator) -> np.ndarray:
+        """Return losses ``(n_models, n_units)``: means over the questions of a cluster."""
+        n_units = self.n_questions // self.cluster
+        difficulty = rng.exponential(1, n_units)
+        found = self.quality[:, None] + self.noise(rng, (len(self.quality), n_units)) + difficulty
+        if self.cluster > 1:  # half of the variance is that of the questions within clusters
+            within = self.noise(rng, (len(self.quality), n_units * self.cluster))
+            found += within.reshape(len(self.quality), n_units, self.cluster).mean(axis=2)
+        for model in range(1, self.copies + 1):
+            found[-model] = found[-model - self.copies]
+        return found
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """The true ranks."""
+        quality = self.quality.copy()
+        for model in range(1, self.copies + 1):
+            quality[-model] = quality[-model - self.copies]
+        return 1 + (quality[None, :] < quality[:, None]).sum(axis=1)
+
+
+def normal(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Noise of a normal distribution."""
+    return rng.standard_normal(shape)
+
+
+def heavy(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Noise with a long right tail, as log scores have: lognormal, skewness 6."""
+    return np.exp(rng.standard_normal(shape)) - np.exp(0.5)
+
+
+def unequal(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Lognormal noise of every second model, normal noise of the others: differences are skewed."""
+    found = rng.standard_normal(shape)
+    found[::2] = np.exp(found[::2]) - np.exp(0.5)
+    return found
+
+
+def wrong(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Wrong answers to a tenth of the questions."""
+    return (rng.random(shape) < 0.1) - 0.1
+
+
+def ladder(n_models: int, step: float) -> np.ndarray:
+    """Qualities that are equally far apart."""
+    return step * np.arange(float(n_models))
+
+
+def ties(n_models: int, n_ties: int, step: float) -> np.ndarray:
+    """Qualities of which some are equal."""
+    return step * (np.arange(n_models) // n_ties).astype(float)
+
+
+DESIGNS = (
+    Design("two equally good", np.zeros(2), 100, normal),
+    Design("two, long tail of one", np.zeros(2), 100, unequal),
+    Design("ten equally good", np.zeros(10), 100, normal),
+    Design("ten, long tails", np.zeros(10), 100, heavy),
+    Design("ten, long tails of half", np.zeros(10), 100, unequal),
+    Design("ten, long tails of half", np.zeros(10), 1_000, unequal),
+    Design("ten apart", ladder(10, 0.1), 1_000, normal),
+    Design("ties of five", ties(20, 5, 0.2), 1_000, normal),
+    Design("twenty equally good, wrong answers", np.zeros(20), 1_000, wrong),
+    Design("clusters of ten", ties(20, 5, 0.2), 1_000, normal, cluster=10),
+    Design("clusters of ten, long tails", np.zeros(20), 1_000, heavy, cluster=10),
+    Design("fifty, ten of them copies", ladder(50, 0.02), 1_000, normal, copies=10),
+    Design("two hundred equally good", np.zeros(200), 100, normal),
+    Design("two hundred equally good", np.zeros(200), 1_000, normal),
+    Design("two hundred apart", ladder(200, 0.01), 1_000, normal),
+    Design("two hundred, long tails of half", np.zeros(200), 1_000, unequal),
+    Design("two hundred, long tails", np.zeros(200), 10_000, heavy),
+)
+
+
+def one(design: Design, rng: np.random.Generator) -> tuple[bool, float, int]:
+    """Return whether all sets contain the true ranks, the share of pairs that are separated, and the first tier."""
+    losses = design.losses(rng)
+    n_models, n_units = losses.shape
+    shares = np.full(n_units, 1 / n_units)
+    found = Contributions(losses * shares, shares, np.zeros((n_models, n_models)), np.ones(n_models, dtype=bool))
+    is_better = found.pvalues(DRAWS, rng) <= level_of(LEVEL)
+    low, high = 1 + is_better.sum(axis=0), n_models - is_better.sum(axis=1)
+    covered = bool(((low <= design.ranks) & (design.ranks <= high)).all())
+    return covered, is_better.sum() / (n_models * (n_models - 1) / 2), int((low == 1).sum())
+
+
+def simulate(design: Design, n_sets: int, seconds: float) -> dict[str, object]:
+    """Return the row of a design, from as many sets as there is time for."""
+    started, found = time.process_time(), []
+    for number in range(n_sets):
+        name = [ord(letter) for letter in design.name]
+        found.append(one(design, np.random.default_rng([number, design.n_questions, *name])))
+        if time.process_time() - started > seconds:
+            break
+    covered, separated, best = (np.array(column, dtype=float) for column in zip(*found, strict=True))
+    share = covered.mean()
+    return {
+        "design": design.name,
+        "models": len(design.quality),
+        "questions": design.n_questions,
+        "sets": len(found),
+        "covered": f"{share:.4f}",
+        "standard_error": f"{np.sqrt(share * (1 - share) / len(found)):.4f}",
+        "separated": f"{separated.mean():.4f}",
+        "best": f"{best.mean():.2f}",
+    }
+
+
+def main() -> None:
+    """Write the designs, one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=3600.0, help="of the processor, for one design")
+    parser.add_argument("--out", type=Path, default=PLACE)
+    chosen = parser.parse_args()
+    rows = []
+    for design in DESIGNS:
+        rows.append(simulate(design, chosen.sets, chosen.seconds))
+        with chosen.out.open("w", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        print(rows[-1], flush=True)
+
+
+if __name__ == "__main__":
+    main()

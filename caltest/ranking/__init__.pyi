@@ -1,0 +1,4 @@
+from ._leaderboard import leaderboard as leaderboard
+from ._ranking import Leaderboard as Leaderboard
+from ._ranking import RankedModel as RankedModel
+from ._ranking import Ranking as Ranking

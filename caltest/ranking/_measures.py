@@ -1,0 +1,203 @@
+"""What models are ranked by: the estimate of each measure, its interval, and what each unit adds to it."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.clinical._mean_interval import UNKNOWN, mean_interval, share_interval
+from caltest.clinical._measure import Measure
+from caltest.comparison._grouped_terms import FEW_SURPRISES
+from caltest.comparison._u_statistics import terms_of
+from caltest.estimation.errors._l2_interval import interval_of_distribution, l2_distribution
+from caltest.estimation.scores._score_decomposition import (
+    accuracy_of,
+    brier_of,
+    brier_terms,
+    log_of,
+    log_terms,
+    mean_of,
+)
+from caltest.predictions._arrays import Floats
+from caltest.predictions._sample import Sample
+from caltest.predictions.inputs._parts import sums_in_parts
+from caltest.ranking._separation import Contributions
+from caltest.results import ConfidenceInterval
+from caltest.results._decision import level_of
+
+_ROOT_OF_CHANCE = 2**-0.75 * math.gamma(0.75) / math.sqrt(math.pi)
+"""Mean of the root of a standard normal number, of which a negative one counts as 0."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The predictions of a model, and what is known of its observations, in the order of the caller.
+
+    Attributes
+    ----------
+    sample : Sample
+        Predictions and outcomes.
+    prob, outcome : arrays
+        The same in the order of the caller.
+    share : array of shape (n_samples,)
+        Share of the weight of each observation.
+    confidence_level : float
+        Level of intervals.
+    pvalue : float
+        P-value of calibration.
+    """
+
+    sample: Sample
+    prob: NDArray[Any]
+    outcome: NDArray[np.int64]
+    share: Floats
+    confidence_level: float
+    pvalue: float
+
+    @property
+    def missed(self) -> float:
+        """Probability that an interval misses its target on one side."""
+        return level_of(self.confidence_level) / 2
+
+    def in_units(self, values: Floats) -> Floats:
+        """Return the sums of what observations add, over groups if there are any."""
+        sample = self.sample
+        if sample.group is None:
+            return values
+        group = np.empty(len(values), dtype=np.int64)
+        group[sample.row] = sample.group
+        return sums_in_parts(group, values, int(group.max()) + 1)
+
+    def measure(self, kind: Kind, estimate: float, interval: ConfidenceInterval, if_calibrated: float) -> Measure:
+        """Return the number with what it is called."""
+        return Measure(
+            name=kind.name,
+            words=kind.words,
+            about=kind.about,
+            estimate=estimate,
+            confidence_interval=interval,
+            if_calibrated=if_calibrated,
+            pvalue=self.pvalue,
+            confidence_level=self.confidence_level,
+        )
+
+
+@dataclass(frozen=True)
+class Kind(ABC):
+    """What models can be ranked by: its name in code and in print, and what it measures."""
+
+    name: str
+    words: str
+    about: str
+    larger_is_better: bool = field(default=False, kw_only=True)
+
+    @abstractmethod
+    def of(self, judged: Judged) -> Found:
+        """Return the measure of a model and what units add to it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The measure of a model, and what each unit adds to it; smaller sums are better."""
+
+    measure: Measure
+    adds: Floats
+    is_known: bool = True
+    predicted: float = 0.0
+    is_reliable: bool = True
+    unknown: float = 0.0
+
+
+@dataclass(frozen=True)
+class MeanScore(Kind):
+    """The mean of what each observation has; of calibrated predictions what they expect of themselves."""
+
+    each: Callable[[NDArray[Any], NDArray[np.int64]], Floats] = field(repr=False)
+    expected: Callable[[NDArray[Any]], Floats] = field(repr=False)
+
+    def of(self, judged: Judged) -> Found:
+        """Return the mean with its interval."""
+        sample, values = judged.sample, self.each(judged.prob, judged.outcome)
+        expected = mean_of(self.expected(judged.prob), judged.share)
+        estimate = mean_of(values, judged.share)
+        if math.isinf(estimate):
+            return Found(judged.measure(self, estimate, UNKNOWN, expected), np.zeros(0), is_known=False)
+        centred = (values - estimate)[sample.row]
+        interval = (
+            share_interval(values[sample.row], sample, judged.missed)[1]
+            if self.larger_is_better
+            else mean_interval(estimate, centred, sample, judged.missed)
+        )
+        sign = -1.0 if self.larger_is_better else 1.0
+        return Found(judged.measure(self, estimate, interval, expected), judged.in_units(sign * values * judged.share))
+
+
+@dataclass(frozen=True)
+class TypicalError(Kind):
+    """The l2 calibration error: the root of the debiased squared one, by which models are ordered."""
+
+    def of(self, judged: Judged) -> Found:
+        """Return the error with its interval."""
+        sample = judged.sample
+        distribution, cells = l2_distribution(sample, None)
+        size = interval_of_distribution(
+            distribution, sample, cells, confidence_level=judged.confidence_level, lens=None, lens_name=""
+        )
+        terms = terms_of([sample], cells)[0]
+        linear = 2 * terms.scores / terms.total_weight  # of each unit
+        share = judged.in_units(judged.share)
+        return Found(
+            judged.measure(self, size.root, size.root_interval, _ROOT_OF_CHANCE * math.sqrt(size.null_std)),
+            linear + (terms.estimate - linear.sum()) * share,
+            predicted=terms.predicted_deviation,
+            is_reliable=terms.minority >= FEW_SURPRISES,
+            unknown=terms.unknown,
+        )
+
+
+def _expected_of(terms: Callable[[NDArray[Any], NDArray[Any]], Floats]) -> Callable[[NDArray[Any]], Floats]:
+    """Return the function of predictions to the scores that they expect of themselves."""
+
+    def expected(prob: NDArray[Any]) -> Floats:
+        each = terms(prob, prob)
+        return np.einsum("ik,ik->i", prob, np.where(prob > 0, each, 0.0), dtype=np.float64)
+
+    return expected
+
+
+def _largest(prob: NDArray[Any]) -> Floats:
+    """Return the accuracy that predictions expect of themselves."""
+    return np.asarray(prob.max(axis=1), dtype=np.float64)
+
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        MeanScore("log_score", "log score", "overall", log_of, _expected_of(log_terms)),
+        MeanScore("brier", "Brier score", "overall", brier_of, _expected_of(brier_terms)),
+        MeanScore(
+            "accuracy", "accuracy", "discrimination", accuracy_of, lambda prob: prob.max(axis=1), larger_is_better=True
+        ),
+        TypicalError("l2", "l2 calibration error", "calibration"),
+    )
+}
+"""What models can be ranked by, by name."""
+
+
+def contributions_of(found: Sequence[Found], share: Floats) -> Contributions:
+    """Return what units add to the estimates of all models."""
+    predicted, unknown = (np.array([getattr(one, name) for one in found]) for name in ("predicted", "unknown"))
+    few = np.array([not one.is_reliable for one in found])
+    least = np.where(np.logical_or.outer(few, few), np.add.outer(predicted, predicted), 0.0)
+    return Contributions(
+        adds=np.stack([one.adds if one.is_known else np.zeros(len(share)) for one in found]),
+        share=share,
+        least=np.hypot(least, np.add.outer(unknown, unknown)),
+        is_known=np.array([one.is_known for one in found]),
+    )

@@ -1,0 +1,315 @@
+"""Results of a leaderboard: for each measure the models with their ranks, confidence sets and tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.clinical._measure import Measure
+from caltest.predictions.inputs._refusals import refuse
+from caltest.results import ConfidenceInterval, Note, Result
+from caltest.results._decision import align_pvalue, level_of, rejects
+from caltest.results._description import Description, Table, join, percent, sized
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NAMED = 5  # models that a sentence lists
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RankedModel(Result):
+    """One model of a `Ranking`.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    measure : Measure
+        The estimate with its interval, the value that calibrated predictions like these have on average, and the
+        p-value of calibration.
+    rank : int
+        1 + number of models with a better estimate; equal models have equal ranks.
+    rank_interval : ConfidenceInterval
+        The confidence set of its rank: from 1 + the number of models that are shown to be better, to the number of
+        models that are not shown to be worse. All sets together contain all ranks with the confidence level, at least.
+    tier : int
+        1 if no model is shown to be better: not separable from the best. Otherwise one more than the tier of the worst
+        model that is shown to be better.
+    pvalue_adjusted : float
+        P-value of calibration, Holm-adjusted for the number of models.
+    """
+
+    name: str
+    measure: Measure
+    rank: int
+    rank_interval: ConfidenceInterval
+    tier: int
+    pvalue_adjusted: float
+
+    head: ClassVar[tuple[str, ...]] = (
+        *("rank", "95 % set", "tier", "model", "estimate", "interval", "if calibrated", "adj. p"),
+    )
+
+    @property
+    def rank_set(self) -> str:
+        """The confidence set of the rank, in print."""
+        low, high = (int(end) for end in self.rank_interval)
+        return str(low) if low == high else f"{low} to {high}"
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """The line of a table."""
+        _, estimate, interval, calibrated, _ = self.measure.row
+        adjusted = align_pvalue(self.pvalue_adjusted)
+        return str(self.rank), self.rank_set, str(self.tier), self.name, estimate, interval, calibrated, adjusted
+
+    def _describe(self) -> Description:
+        title = f"{self.name} by {self.measure.words}"
+        return Description(title, (), [Table(_head(self.measure.confidence_level), [self.row], ("model",))])
+
+
+def _head(confidence_level: float) -> tuple[str, ...]:
+    """Return the head of the table of models."""
+    return ("rank", f"{percent(confidence_level)} set", *RankedModel.head[2:])
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Ranking(Result):
+    """The models by one measure, the best estimate first; iterates over them.
+
+    Attributes
+    ----------
+    models : tuple of RankedModel
+        The models in the order of their estimates.
+    pvalue_better : array of shape (n_models, n_models)
+        P-value of "model i is not better than model j", adjusted for all pairs, in the order of ``models``.
+    larger_is_better : bool
+        Whether larger values of the measure are better.
+    confidence_level : float
+        Probability with which the confidence sets of all ranks contain them together, at least.
+    n_samples : int
+        Number of observations.
+    n_groups : int or None
+        Number of their groups, if only groups are independent.
+    """
+
+    models: tuple[RankedModel, ...]
+    pvalue_better: NDArray[np.float64]
+    larger_is_better: bool
+    confidence_level: float
+    n_samples: int
+    n_groups: int | None = None
+
+    _left_out: ClassVar[frozenset[str]] = frozenset({"pvalue_better"})
+    _derived: ClassVar[tuple[str, ...]] = ("name", "best", "n_separated", "conclusion")
+
+    def __iter__(self) -> Iterator[RankedModel]:
+        return iter(self.models)
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __getitem__(self, name: str) -> RankedModel:
+        """Return a model by its name."""
+        return self.models[self._place(name)]
+
+    def _place(self, name: str) -> int:
+        places = [place for place, model in enumerate(self.models) if model.name == name]
+        if not places:
+            refuse(f"no model {name!r}; there are {', '.join(model.name for model in self.models)}.", KeyError)
+        return places[0]
+
+    @property
+    def name(self) -> str:
+        """Name of the measure."""
+        return self.models[0].measure.name
+
+    @property
+    def words(self) -> str:
+        """What the measure is called."""
+        return self.models[0].measure.words
+
+    @property
+    def is_better(self) -> NDArray[np.bool_]:
+        """Whether model i is shown to be better than model j, ``(n_models, n_models)``."""
+        return np.asarray(rejects(self.pvalue_better, level_of(self.confidence_level)), dtype=bool)
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The models of the first tier: it contains every best model with the confidence level, at least."""
+        return tuple(model.name for model in self.models if model.tier == 1)
+
+    @property
+    def n_separated(self) -> int:
+        """Number of pairs of models of which one is shown to be better."""
+        return int(np.count_nonzero(self.is_better))
+
+    def better_than(self, name: str) -> tuple[str, ...]:
+        """Return the models that are shown to be better than a model.
+
+        Parameters
+        ----------
+        name : str
+            The model.
+
+        Returns
+        -------
+        tuple of str
+            Their names, in the order of their estimates; empty if the model may be as good as every other one.
+        """
+        shown = self.is_better[:, self._place(name)]
+        return tuple(model.name for model, is_better in zip(self.models, shown, strict=True) if is_better)
+
+    @property
+    def conclusion(self) -> str:
+        """Which models may be the best."""
+        number, best = len(self), self.best
+        start, level = f"By {self.words}", f" ({percent(self.confidence_level)} confidence)"
+        if len(best) == number:
+            return f"{start} none of the {number} models can be ruled out as the best{level}."
+        if len(best) == 1:
+            return f"{start} {best[0]} is shown to be the best of {number} models{level}."
+        which = join(best) if len(best) <= _NAMED else f"{join([*best[:_NAMED]])} and {len(best) - _NAMED} others"
+        return f"{start} {len(best)} of {number} models may be the best{level}: {which}."
+
+    @property
+    def separation(self) -> str:
+        """How many pairs and neighbours of the table are told apart."""
+        number = len(self)
+        pairs, beside = number * (number - 1) // 2, int(np.count_nonzero(np.diagonal(self.is_better, 1)))
+        return (
+            f"{self.n_separated:,} of {pairs:,} pairs of models are told apart, and {beside:,} of {number - 1:,} pairs "
+            "of neighbours in the table."
+        )
+
+    @property
+    def table(self) -> Table:
+        """The models in print."""
+        return Table(_head(self.confidence_level), [model.row for model in self.models], ("model",))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the models as a pandas frame, one in each row.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Measure, model, rank with ``rank_lower`` and ``rank_upper``, tier, estimate with ``lower`` and ``upper``,
+            the value if calibrated, and the p-values of calibration.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.records)
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The rows of the frame."""
+        return [
+            {
+                "measure": self.name,
+                "model": model.name,
+                "rank": model.rank,
+                "rank_lower": int(model.rank_interval.low),
+                "rank_upper": int(model.rank_interval.high),
+                "tier": model.tier,
+                "estimate": model.measure.estimate,
+                "lower": model.measure.confidence_interval.low,
+                "upper": model.measure.confidence_interval.high,
+                "if_calibrated": model.measure.if_calibrated,
+                "pvalue": model.measure.pvalue,
+                "pvalue_adjusted": model.pvalue_adjusted,
+            }
+            for model in self.models
+        ]
+
+    def _describe(self) -> Description:
+        title = f"Ranks by {self.words} ({sized(self.n_samples, self.n_groups)}, {len(self)} models)"
+        return Description(title, [self.conclusion, self.separation], [self.table], remarks(self.confidence_level))
+
+
+def remarks(confidence_level: float) -> list[str]:
+    """Return what the columns are."""
+    level = percent(confidence_level)
+    return [
+        f"Column {level} set: the sets of all models contain all ranks together with {level} confidence, by each "
+        "measure (step-down max-T over all pairs, random signs). A tie of true values gives all the better rank.",
+        "Tier 1: not separable from the best. Column interval: of the estimate of one model alone; whether intervals "
+        "overlap does not tell models apart. Column if calibrated: what calibrated predictions like these have on "
+        "average. Column adj. p: test of calibration, Holm-adjusted for the number of models.",
+    ]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Leaderboard(Result):
+    """Result of `leaderboard`; iterates over its rankings, one for each measure.
+
+    Attributes
+    ----------
+    rankings : tuple of Ranking
+        The ranking by each measure.
+    confidence_level : float
+        Probability with which the confidence sets of all ranks by a measure contain them together, at least.
+    n_samples : int
+        Number of observations on which the models were compared.
+    n_groups : int or None
+        Number of their groups, if only groups are independent.
+    n_resamples : int
+        Number of draws of random signs.
+    notes : tuple of Note
+        Cautions.
+    """
+
+    rankings: tuple[Ranking, ...]
+    confidence_level: float
+    n_samples: int
+    n_groups: int | None
+    n_resamples: int
+    notes: tuple[Note, ...] = ()
+
+    _derived: ClassVar[tuple[str, ...]] = ("best", "conclusion")
+
+    def __iter__(self) -> Iterator[Ranking]:
+        return iter(self.rankings)
+
+    def __len__(self) -> int:
+        return len(self.rankings)
+
+    def __getitem__(self, measure: str) -> Ranking:
+        """Return the ranking by a measure."""
+        found = {ranking.name: ranking for ranking in self.rankings}
+        if measure not in found:
+            refuse(f"no measure {measure!r}; there are {', '.join(found)}.", KeyError)
+        return found[measure]
+
+    @property
+    def best(self) -> dict[str, tuple[str, ...]]:
+        """The models of the first tier by each measure."""
+        return {ranking.name: ranking.best for ranking in self.rankings}
+
+    @property
+    def conclusion(self) -> str:
+        """Which models may be the best by the first measure."""
+        return self.rankings[0].conclusion
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the models as a pandas frame, one row for each measure and model.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns of `Ranking.to_frame`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([record for ranking in self.rankings for record in ranking.records])
+
+    def _describe(self) -> Description:
+        models = len(self.rankings[0])
+        title = f"Leaderboard ({sized(self.n_samples, self.n_groups)}, {models} models)"
+        conclusion = [text for ranking in self.rankings for text in (ranking.conclusion, ranking.separation)]
+        tables = [ranking.table for ranking in self.rankings]
+        return Description(title, conclusion, tables, remarks(self.confidence_level), self.notes)

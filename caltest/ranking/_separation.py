@@ -1,0 +1,144 @@
+r"""Which models are shown to be better than which: step-down max-T over all ordered pairs of models.
+
+The estimate of model j is a sum of what independent units (observations, or groups of them) add,
+:math:`\hat\theta_j = \sum_g c_{jg}`. Under "j is not better than k" the differences :math:`d_g = c_{kg} - c_{jg}` of
+models that are equally good keep their distribution if all of a unit change their signs, as far as it is symmetric, and
+otherwise for large data. So the largest studentised difference of all pairs is compared with that of random signs, the
+same for all pairs and models.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from caltest._compiled._step_down import step_down
+from caltest.predictions._arrays import Floats
+from caltest.predictions.inputs._parts import effective_number
+from caltest.statistics._segments import FEWEST_GROUPS
+
+_SIMILAR = 1e-6  # relative; squares of similar models are summed over their differences, not cancelled
+_EQUAL = 1e-24  # relative squares of models that differ by rounding
+_MOST_SKEWED = 1.0  # third moment of a difference over the cube of its standard error
+_BLOCK = 2**10  # units whose signs are held at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """What the units add to the estimates of all models, of which smaller ones are better.
+
+    Attributes
+    ----------
+    adds : array of shape (n_models, n_units)
+        Their sums are the estimates.
+    share : array of shape (n_units,)
+        Share of the weight of each unit.
+    least : array of shape (n_models, n_models)
+        What the standard error of a difference is at least, where labels show hardly any; 0 elsewhere.
+    is_known : array of shape (n_models,)
+        False for models with an infinite estimate, which is worse than every finite one.
+    """
+
+    adds: Floats
+    share: Floats
+    least: Floats
+    is_known: np.ndarray
+
+    @property
+    def estimate(self) -> Floats:
+        """The estimates, ``(n_models,)``."""
+        return np.where(self.is_known, self.adds.sum(axis=1), np.inf)
+
+    def pvalues(self, n_resamples: int, rng: np.random.Generator) -> Floats:
+        """Return the adjusted p-value of "row j is not better than column k", ``(n_models, n_models)``."""
+        n_models = len(self.adds)
+        found = np.ones((n_models, n_models))
+        found[np.ix_(self.is_known, ~self.is_known)] = 0.0
+        if effective_number(self.share) < FEWEST_GROUPS:
+            found[:] = 1.0
+            return found
+        scale = np.square(self.adds).sum(axis=1)
+        # Rows without what all models have in common, in an order that neither rows nor models of the caller change.
+        centred = np.where(self.is_known[:, None], self.adds, 0.0)
+        centred = centred - centred[self.is_known].mean(axis=0) if self.is_known.any() else centred
+        centred[~self.is_known] = 0.0
+        order = np.lexsort((np.sum(centred**3, axis=0), np.square(centred).sum(axis=0), self.share))
+        centred, share = np.ascontiguousarray(centred[:, order]), self.share[order]
+        squares = _squares(centred, scale)
+        estimate, shared = centred.sum(axis=1), centred @ share
+        first, second = np.nonzero(np.triu(squares > 0) & np.logical_and.outer(self.is_known, self.is_known))
+        is_later = estimate[second] < estimate[first]
+        better, worse = np.where(is_later, second, first), np.where(is_later, first, second)
+        squared_shares = float(np.square(share).sum())
+        gap = estimate[worse] - estimate[better]
+        square = squares[better, worse]
+        spread = square - 2 * gap * (shared[worse] - shared[better]) + np.square(gap) * squared_shares
+        spread = np.maximum(spread, 1e-12 * square)
+        ratio = effective_number(share) / (effective_number(share) - 1)
+        skewness = _cubes(centred - estimate[:, None] * share)[better, worse] / spread**1.5
+        observed = np.square(gap) / np.maximum(spread, np.square(self.least[better, worse]) / ratio)
+        observed = np.square(_least_without_skewness(np.sqrt(observed), skewness))
+        rank = np.lexsort((worse, better, observed))
+        better, worse, observed = better[rank], worse[rank], observed[rank]
+        total, by_share = _signed_sums(centred, share, n_resamples, rng)
+        if len(observed):
+            found[better, worse] = step_down(better, worse, observed, total, by_share, squares, squared_shares)
+        return found
+
+
+def _squares(adds: Floats, scale: Floats) -> Floats:
+    """Return the sum of the squared differences of each pair of models; 0 of models that are equal up to rounding."""
+    inner = adds @ adds.T
+    own = inner.diagonal()
+    found = np.add.outer(own, own) - 2 * inner
+    limit = np.add.outer(scale, scale)
+    for a, b in zip(*np.nonzero(np.triu(found <= _SIMILAR * np.add.outer(own, own), 1)), strict=True):
+        found[a, b] = found[b, a] = np.square(adds[a] - adds[b]).sum()
+    return np.where(found > _EQUAL * limit, found, 0.0)
+
+
+def _cubes(adds: Floats) -> Floats:
+    """Return the sum of the cubed differences "column minus row" of each pair of models."""
+    mixed = np.square(adds) @ adds.T
+    own = mixed.diagonal()
+    found = 3 * (mixed - mixed.T) + np.subtract.outer(-own, -own)
+    size = np.cbrt(np.sum(np.abs(adds) ** 3, axis=1))
+    similar = np.abs(found) <= _SIMILAR * np.add.outer(size, size) ** 3
+    for a, b in zip(*np.nonzero(np.triu(similar, 1)), strict=True):
+        found[a, b] = np.power(adds[b] - adds[a], 3).sum()
+        found[b, a] = -found[a, b]
+    return found
+
+
+def _least_without_skewness(t: Floats, skewness: Floats) -> Floats:
+    """Return studentised differences that are positive, or what is left of them without their skewness if it is less.
+
+    The transformation is that of Hall (1992), ``t + g t^2 / 3 + g^2 t^3 / 27 + g / 6``.
+    """
+    g = np.maximum(skewness, -_MOST_SKEWED)
+    return np.clip(t + g * t**2 / 3 + g**2 * t**3 / 27 + g / 6, 0.0, t)
+
+
+def _signed_sums(adds: Floats, share: Floats, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return sums with random signs of what units add, and of that times their share, ``(n_models, n_resamples)``."""
+    total, by_share = np.zeros((2, len(adds), n_resamples))
+    is_equal = np.ptp(share) <= 1e-12 * share.max()
+    for start in range(0, len(share), _BLOCK):
+        some = slice(start, start + _BLOCK)
+        signs = 2.0 * rng.integers(0, 2, size=(len(share[some]), n_resamples), dtype=np.int8) - 1.0
+        total += adds[:, some] @ signs
+        if not is_equal:
+            by_share += (adds[:, some] * share[some]) @ signs
+    return total, total * share[0] if is_equal else by_share
+
+
+def tiers(is_better: np.ndarray) -> list[int]:
+    """Return the tier of each model, from 1: one more than the largest tier of a model that is shown to be better."""
+    found = np.zeros(len(is_better), dtype=np.int64)
+    left, number = np.ones(len(is_better), dtype=bool), 0
+    while left.any():
+        number += 1
+        now = left & ~(is_better & left[:, None]).any(axis=0)
+        found[now], left[now] = number, False
+    return [int(tier) for tier in found]
