@@ -15,6 +15,7 @@ from ._over_time import plot_monitor as plot_monitor
 from ._over_time import plot_residual_correlation as plot_residual_correlation
 from ._over_time import plot_training as plot_training
 from ._parts import plot_parts as plot_parts
+from ._ranking import plot_leaderboard as plot_leaderboard
 from ._recalibration import plot_before_after as plot_before_after
 from ._recalibration import plot_recalibration as plot_recalibration
 from ._reliability import plot_reliability as plot_reliability

@@ -14,6 +14,7 @@ from caltest.predictions.inputs._refusals import refuse
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import align_pvalue, level_of, rejects
 from caltest.results._description import Description, Table, join, percent, sized
+from caltest.results._picture import Picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,7 +175,8 @@ class Ranking(Result):
             return f"{start} none of the {number} models can be ruled out as the best{level}."
         if len(best) == 1:
             return f"{start} {best[0]} is shown to be the best of {number} models{level}."
-        which = join(best) if len(best) <= _NAMED else f"{join([*best[:_NAMED]])} and {len(best) - _NAMED} others"
+        more = len(best) - _NAMED
+        which = join(best) if more <= 1 else f"{', '.join(best[:_NAMED])} and {more} others"
         return f"{start} {len(best)} of {number} models may be the best{level}: {which}."
 
     @property
@@ -270,6 +272,7 @@ class Leaderboard(Result):
     n_resamples: int
     notes: tuple[Note, ...] = ()
 
+    plot = Picture("plot_leaderboard")
     _derived: ClassVar[tuple[str, ...]] = ("best", "conclusion")
 
     def __iter__(self) -> Iterator[Ranking]:

@@ -63,6 +63,7 @@ def results(curve, comparison):
             ),
             1,
         ),
+        (ct.leaderboard(y_true, models, by=("brier", "l2"), **quick), 2),
         (ct.clinical.clinical_calibration(y_true == 3, y_prob[:, 3], **quick), 1),
         (ct.simplex_diagram(y_true, y_prob, lens=ct.TopK(2), rng=0), 1),
         (ct.calibration_test(y_true, y_prob, **quick), 5),

@@ -1,0 +1,55 @@
+"""``caltest leaderboard``: what the function says, from files, and an exit code for pipelines."""
+
+import pandas as pd
+import pytest
+
+import caltest
+
+Y_TRUE, MODELS = caltest.datasets.load_digits_predictions()
+NAMES = list(MODELS)[:3]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    for name in NAMES:
+        frame = pd.DataFrame(MODELS[name], columns=[f"p_{k}" for k in range(10)]).assign(digit=Y_TRUE)
+        frame.to_csv(folder / f"{name}.csv", index=False)
+    return [str(folder / f"{name}.csv") for name in NAMES]
+
+
+def test_the_command_says_what_the_function_says(files, run, answer):
+    models = {name: MODELS[name] for name in NAMES}
+    expected = caltest.leaderboard(Y_TRUE, models, by=["brier"], n_resamples=99, rng=0)
+    code, out, err = run("leaderboard", *files, "--by", "brier", "--resamples", "99")
+    assert (code, err) == (0, "")
+    assert out.rsplit("\n\n", 1)[0] == str(expected)
+    found = answer("leaderboard", *files, "--by", "brier")
+    assert [file["source"] for file in found.pop("data")] == NAMES
+    assert found == expected.to_dict()
+
+
+def test_the_exit_code_tells_whether_a_better_model_is_shown(files, run, tmp_path):
+    models = {name: MODELS[name] for name in NAMES}
+    ranking = caltest.leaderboard(Y_TRUE, models, by="brier", n_resamples=99, rng=0)["brier"]
+    best, last = ranking.models[0].name, ranking.models[-1].name
+    arguments = ["leaderboard", *files, "--by", "brier", "--resamples", "99"]
+    picture = tmp_path / "board.png"
+    code, out, _ = run(*arguments, "--model", best, "--plot", picture)
+    assert code == 0
+    assert f"better than {best}: none is shown to be" in out
+    assert picture.exists()
+    code, out, _ = run(*arguments, "--model", last)
+    assert code == 1
+    assert f"better than {last}: {best}" in out
+
+
+def test_what_cannot_be_ranked_is_refused(files, run):
+    for arguments, text in (
+        (files[:1], "two files or more"),
+        ([*files, "--model", "ours"], "--model: ours is none of"),
+        ([*files, "--by", "KS"], "--by must be one of"),
+    ):
+        code, _, err = run("leaderboard", *arguments)
+        assert code == 2
+        assert text in " ".join(err.split())
