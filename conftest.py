@@ -14,6 +14,9 @@ os.environ["COLUMNS"] = "80"  # the width of printed examples, in any terminal
 collect_ignore = [] if find_spec("torch") else ["caltest/torch", "docs/papers/training.md"]
 """Their examples run where PyTorch is installed, as in .ci/run before the slow tests."""
 
+collect_ignore += ["docs/conf.py", "docs/_site", "docs/gallery", "docs/reference", "docs/examples"]
+"""What builds the site, and what it makes. The scripts of the gallery run whenever it is built."""
+
 
 SECONDS = {"slow": 3600, "release": 0}
 """Time limits of marked tests, 0 for none; that of the others is in pyproject.toml. A test may have its own mark.

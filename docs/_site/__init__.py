@@ -1,0 +1,1 @@
+"""What the site needs beside Sphinx and its extensions; used by docs/conf.py."""

@@ -1,0 +1,55 @@
+"""The site: ``pip install '.[docs]' && python -m sphinx docs site -W``. No network is needed."""
+
+import sys
+from pathlib import Path
+
+import caltest
+
+sys.path[:0] = [str(Path(__file__).resolve().parent)]
+
+project = "caltest"
+author = project_copyright = "the caltest authors"
+version = release = caltest.__version__
+language = "en"
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "_site.formulas",
+    "_site.pages",
+    "_site.reference",
+    "_site.bibliography",
+]
+exclude_patterns = ["_site", "_templates", "README.txt"]
+templates_path = ["_templates"]
+nitpicky = False  # docstrings name types in words, such as array-like
+default_role = "public"
+
+myst_enable_extensions = ["dollarmath"]
+myst_fence_as_directive = {"math"}
+myst_heading_anchors = 4
+math_renderer = html_math_renderer = "mathml"
+
+autosummary_generate = True
+autodoc_typehints = "none"  # docstrings say the types
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "caltest"
+html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "header_links_before_dropdown": 4,
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+}

@@ -1,0 +1,62 @@
+"""The site: every page has a place, links lead to pages, every public name is in a group. .ci/run builds it."""
+
+from importlib import import_module
+from pathlib import PurePosixPath
+
+import pytest
+
+from tests.house.sources import ROOT
+from tests.house.test_docstrings import PUBLIC
+
+DOCS = ROOT / "docs"
+MADE = {"reference", "examples"}
+"""Folders that the build makes."""
+
+
+@pytest.fixture
+def site(monkeypatch):
+    pytest.importorskip("sphinx", reason="Sphinx is needed: pip install '.[docs]'")
+    monkeypatch.syspath_prepend(str(DOCS))
+    return lambda name: import_module(f"_site.{name}")
+
+
+def test_every_page_has_one_place(site):
+    """A new page gets a row in docs/guides.md, fields.md, evidence.md, inside.md or project.md."""
+    contents = site("pages").contents()
+    placed = ["index", *(page for pages in contents.values() for page in pages)]
+    pages = {
+        str(path.relative_to(DOCS).with_suffix("").as_posix())
+        for path in DOCS.rglob("*.md")
+        if path.relative_to(DOCS).parts[0] not in MADE
+    }
+    assert pages - set(placed) == set()
+    assert {page for page in placed if page.split("/")[0] not in MADE} - pages == set()
+    assert len(placed) == len(set(placed))
+
+
+def test_links_are_seen_from_the_page_that_shows_a_file(site):
+    redirected = site("pages").redirected
+    docs, root = PurePosixPath("docs"), PurePosixPath(".")
+    assert redirected("[a](../CONTRIBUTING.md#b)", "files", docs) == "[a](contributing.md#b)"
+    assert redirected("[a](../../CHANGELOG.md)", "papers/index", docs / "papers") == "[a](../changes.md)"
+    assert redirected("[a](docs/papers/index.md)", "changes", root) == "[a](papers/index.md)"
+    assert redirected("[a](README.md) [b](LICENSE)", "changes", root) == "[a](index.md) [b](../LICENSE)"
+    assert redirected("[a](../tests/x.py) [b](https://c.d)", "files", docs) == "[a](../tests/x.py) [b](https://c.d)"
+    assert redirected("[a](#b) ![c](images/d.png)", "files", docs) == "[a](#b) ![c](images/d.png)"
+
+
+def test_every_public_name_is_in_one_group(site):
+    groups = site("reference").grouped()
+    listed = [path for paths in groups.values() for path in paths]
+    assert set(PUBLIC) <= set(listed)
+    assert len(listed) == len(set(listed))
+    assert groups["tests"][0] == "caltest.calibration_test"
+    assert "caltest.estimation.ReliabilityCurve" in groups["curves"], "beside the function that returns it"
+
+
+def test_formulas_become_mathml(site):
+    nodes = pytest.importorskip("docutils.nodes", reason="Sphinx is needed: pip install '.[docs]'")
+    mathml = site("formulas").mathml
+    found = mathml(nodes.math("", r"\Big(\frac{1}{n}, \dots\Big)"), as_block=True)
+    assert found.startswith("<math")
+    assert "<mfrac>" in found
