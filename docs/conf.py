@@ -17,6 +17,7 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
     "sphinx_copybutton",
     "sphinx_design",
     "_site.formulas",
@@ -24,7 +25,15 @@ extensions = [
     "_site.reference",
     "_site.bibliography",
 ]
-exclude_patterns = ["_site", "_templates", "README.txt"]
+exclude_patterns = [
+    "_site",
+    "_templates",
+    "gallery",
+    "examples/*.py",
+    "examples/*.ipynb",
+    "examples/*.md5",
+    "sg_execution_times.rst",
+]
 templates_path = ["_templates"]
 nitpicky = False  # docstrings name types in words, such as array-like
 default_role = "public"
@@ -39,6 +48,22 @@ autodoc_typehints = "none"  # docstrings say the types
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "examples",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,
+    "doc_module": ("caltest",),
+    "backreferences_dir": None,
+    "reset_modules": ("matplotlib",),
+    "plot_gallery": True,
+}
+
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -48,8 +73,11 @@ html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_theme_options = {
+    "collapse_navigation": True,
     "header_links_before_dropdown": 4,
+    "navigation_depth": 2,
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
 }
+html_sidebars = {"reference/generated/*": []}  # a list of all other names on each of 300 pages takes a minute to build

@@ -16,6 +16,7 @@ SECTIONS = {
         "start",
         "guides",
         "fields",
+        "examples/index",
         "other-packages",
         "papers/index",
         "statistics",
@@ -39,6 +40,8 @@ WHOLE = {
     "changes": "CHANGELOG.md",
     "contributing": "CONTRIBUTING.md",
     "benchmarks": "benchmarks/README.md",
+    "security": "SECURITY.md",
+    "conduct": "CODE_OF_CONDUCT.md",
 }
 """Pages that show a file which stands elsewhere in the repository."""
 
@@ -72,6 +75,8 @@ def redirected(text: str, page: str, folder: PurePosixPath) -> str:
         if re.match(r"[a-z]+:", target):
             return match.group()
         found = inside(target, folder)
+        if target.endswith("GALLERY_HEADER.rst"):
+            return f"]({up}examples/index.rst)"
         if found:
             return f"]({up}{found}.md{anchor})"
         if folder.parts[:1] == ("docs",):

@@ -54,6 +54,23 @@ def test_every_public_name_is_in_one_group(site):
     assert "caltest.estimation.ReliabilityCurve" in groups["curves"], "beside the function that returns it"
 
 
+def test_scripts_of_the_gallery_are_short():
+    scripts = sorted((DOCS / "gallery").glob("*.py"))
+    assert len(scripts) >= 20
+    assert {script.name: n for script in scripts if (n := len(script.read_text().splitlines())) > 30} == {}
+
+
+def test_links_of_the_readme_are_absolute_where_the_address_is_known(monkeypatch):
+    pytest.importorskip("hatchling", reason="hatchling builds the package: pip install hatchling")
+    monkeypatch.syspath_prepend(str(ROOT))
+    absolute = import_module("hatch_build").absolute
+    text = "[a](docs/a.md) ![b](docs/b.png) [c](https://c.d) [e](#e)"
+    assert absolute(text, "https://github.com/OWNER/caltest") == text, "no address is known yet"
+    assert absolute(text, "https://e.f/g") == (
+        "[a](https://e.f/g/blob/main/docs/a.md) ![b](https://e.f/g/raw/main/docs/b.png) [c](https://c.d) [e](#e)"
+    )
+
+
 def test_formulas_become_mathml(site):
     nodes = pytest.importorskip("docutils.nodes", reason="Sphinx is needed: pip install '.[docs]'")
     mathml = site("formulas").mathml
