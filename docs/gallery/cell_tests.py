@@ -2,7 +2,7 @@
 Which cells are wrong
 =====================
 
-Stars mark cells (bins) that are rejected when all cells are tested together.
+Orange cells (bins) are rejected when all cells are tested together (Holm).
 """
 
 import caltest
