@@ -100,8 +100,8 @@ def osius_rojek_test(
         A two-outcome lens. By default the event of two classes, and the confidence of more classes.
     method : {"monte-carlo", "asymptotic"}
         How the null distribution is found. "monte-carlo" simulates labels: the p-value is valid at every sample size if
-        predictions are fixed. "asymptotic" is standard normal, which fails if single observations with predictions near
-        0 or 1 have most of the variance.
+        predictions are fixed. "asymptotic" is standard normal, which is refused where the exact skewness of the
+        chi-square is above 1: fewer than 8 distinct predictions, or some so near to 0 and 1 that few labels decide.
 
     Returns
     -------
@@ -168,7 +168,8 @@ def le_cessie_test(
     method : {"monte-carlo", "asymptotic"}
         How the null distribution is found. "monte-carlo" simulates labels: the p-value is valid at every sample size if
         predictions are fixed. "asymptotic" is the authors' scaled chi-squared with the exact mean and variance of the
-        statistic. Its tail is only approximate, and too light where windows hold few expected events or non-events.
+        statistic. It is refused where windows hold few expected events or non-events: there a level of 5 % was 2.5 to
+        3.5 % (4,000 simulated data sets each).
 
     Returns
     -------
