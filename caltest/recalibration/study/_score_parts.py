@@ -162,7 +162,8 @@ def cross_fitted_decomposition(
     Intervals are those of means of independent observations or groups, corrected for skewness (Hall 1992), which are
     valid for cross-validated means of maps that single observations hardly change (Bayle et al. 2020). Where the map
     gains about nothing, what is held out in one fold and fitted in another varies together, and the variance of the
-    gain is twice that of independent terms. So the interval of miscalibration has this variance, unless it is above 0 even then.
+    gain is twice that of independent terms. So the interval of miscalibration has this variance, unless it is above 0
+    even then.
 
     Parameters
     ----------
