@@ -103,7 +103,7 @@ def leaderboard(
     observations), :math:`1 / \sum_g a_g^2`, nothing is separated.
 
     The sets contain all ranks a little too rarely where the losses of some models have a long tail and questions are
-    few: 92 % instead of 95 % with 100 questions, of ten models of which half have lognormal losses
+    few: 91 % instead of 95 % with 100 questions, of ten models of which half have lognormal losses
     (docs/leaderboard.md).
 
     References
