@@ -1,7 +1,8 @@
 """Ranks of countries in PISA 2018 as the R package csranks prints them.
 
 Scores, standard errors and printed results: danielwilhelm/R-CS-ranks, README and vignette "Inference for Ranks"
-(csranks 1.3.0), where the set of the five best holds the countries whose simultaneous lower limit of the rank is at most 5.
+(csranks 1.3.0). There the set of the five best holds the countries whose simultaneous lower limit of the rank is at
+most 5.
 """
 
 import numpy as np
