@@ -19,7 +19,7 @@ from benchmarks.pages import Studies
 
 SEED = 20261128
 N_RESAMPLES = 199
-"""The global p-value has its level with any number; more are needed to name a segment."""
+"""The global p-value has its level with 199; far more are needed to name a segment, so that none is counted here."""
 LEVEL = 0.05
 
 
@@ -44,7 +44,6 @@ class Row(NamedTuple):
     smallest: float
     largest: float
     joint: float
-    adjusted: float
     sets: int
 
 
@@ -66,7 +65,7 @@ def simulated(setting: Setting, rng: np.random.Generator) -> tuple[NDArray[Any],
 
 
 def judged(setting: Setting, rng: np.random.Generator) -> tuple[float, ...]:
-    """Return the number of segments, what an unadjusted list of them reports, and the decisions of the joint test."""
+    """Return the number of segments, what an unadjusted list of them reports, and the joint decision."""
     y_true, y_prob, columns = simulated(setting, rng)
     options: dict[str, Any] = {"depth": 2, "statistic": caltest.KS(), "n_resamples": N_RESAMPLES, "rng": rng}
     tests = caltest.subgroup_tests(y_true, y_prob, subgroup=columns, **options)
@@ -76,7 +75,6 @@ def judged(setting: Setting, rng: np.random.Generator) -> tuple[float, ...]:
         min(test.pvalue for test in tests) <= LEVEL + 1e-9,
         100 * np.abs(averages[:, 0] - averages[:, 1]).max(),
         tests.pvalue <= LEVEL + 1e-9,
-        min(tests.pvalue_adjusted) <= LEVEL + 1e-9,
     )
 
 
@@ -95,11 +93,11 @@ def shown(frame: pd.DataFrame) -> str:
     for row in frame.to_dict("records"):
         columns = row["quantities"] + row["categories"]
         data = f"{row['n']:,} observations, {100 * row['rate']:g} % events, {columns} columns"
-        rates = [f"{100 * row[name]:.1f} %" for name in ("smallest", "joint", "adjusted")]
+        rates = [f"{100 * row[name]:.1f} %" for name in ("smallest", "joint")]
         rows.append((data, f"{row['segments']:.0f}", f"{row['largest']:.1f}", *rates, f"{row['sets']:,}"))
     head = (
         *("calibrated predictions", "segments", "largest difference, points", "smallest p-value at most 5 %"),
-        *("global p-value at most 5 %", "any segment rejected after min-p", "data sets"),
+        *("global p-value at most 5 %", "data sets"),
     )
     return table(head, rows)
 

@@ -193,9 +193,12 @@ def test_level_of_the_joint_pvalue():
     rng, found, unadjusted, n_sets = np.random.default_rng(10), np.zeros(2), 0, 400
     for _ in range(n_sets):
         y, p, columns = problem(rng, 120)
-        tests = ct.subgroup_tests(y, p, subgroup=columns[["site", "sex"]], depth=2, **(FAST | {"rng": rng}))
+        tests = ct.subgroup_tests(
+            y, p, subgroup=columns[["site", "sex"]], depth=2, **(FAST | {"rng": rng, "n_resamples": 499})
+        )
         found += [tests.pvalue <= 0.05, tests.pvalue_adjusted.min() <= 0.05]
         unadjusted += min(test.pvalue for test in tests) <= 0.05
     assert (found <= n_sets * 0.05 + 4 * np.sqrt(n_sets * 0.05 * 0.95)).all()
+    assert found[1] > 0, "there are enough draws to name a segment"
     assert found[0] >= binom.ppf(1e-4, n_sets, 0.05), "exact, so that it is no lower either"
     assert unadjusted > n_sets / 5, "the smallest p-value of 11 segments is not a p-value"
