@@ -221,7 +221,7 @@ def giviti_belt(
     >>> y_true = (np.tile(np.arange(100), 5) < 100 * y_prob**2).astype(int)
     >>> belt = giviti_belt(y_true, y_prob)
     >>> belt.selected_degree, belt.too_low, [(round(a, 2), round(b, 2)) for a, b in belt.too_high]
-    (1, [], [(0.1, 0.87)])
+    (1, [], [(0.1, 0.9)])
     """
     validate_choice(kind, "kind", ("external", "internal"))
     statistic = GiViTI(1 if kind == "external" else 2, threshold=threshold)
