@@ -111,7 +111,7 @@ def test_signs_of_groups_have_the_observed_value():
 @pytest.mark.parametrize("grouped", [False, True])
 def test_levels(grouped):
     """Ten groups in which labels are equal, or independent labels, at few different predictions."""
-    rng, n_data_sets = np.random.default_rng(3), 400 if grouped else 1000
+    rng, n_data_sets = np.random.default_rng(3), 200 if grouped else 1000
     group = np.arange(40) // 4 if grouped else None
     rejected = np.zeros(len(LEVELS))
     for _ in range(n_data_sets):
