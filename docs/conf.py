@@ -69,6 +69,7 @@ copybutton_prompt_is_regexp = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = "caltest"
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
