@@ -13,6 +13,7 @@ from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.scores._mean_interval import FEWEST_UNITS, UNKNOWN
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample, induce
+from caltest.resampling.draws._alias_tables import BinomialNumbers
 from caltest.results import ConfidenceInterval
 from caltest.statistics._curve_distances import CurveDistance, evaluate_together, fit_curve
 from caltest.statistics._logistic_curves import expit
@@ -174,6 +175,8 @@ class CurveSimulation:
         """Yield simulated shares of events ``(n_replicates, n_cells)``."""
         many = max(_NUMBERS // len(prob), 1)
         single = (self.size == 1).all()
+        if self.sample.group is None and not single:
+            events = BinomialNumbers.of(self.size.astype(np.int64), prob)
         for start in range(0, _DRAWS, many):
             number = min(many, _DRAWS - start)
             if self.sample.group is not None:
@@ -184,7 +187,7 @@ class CurveSimulation:
             elif single:
                 yield (self.rng.random((number, len(prob))) < prob).astype(np.float64)
             else:
-                yield self.rng.binomial(self.size.astype(np.int64), prob, (number, len(prob))) / self.size
+                yield events.draw(number, self.rng) / self.size
 
 
 def _is_steep(before: Floats, after: Floats, z: float) -> bool:

@@ -21,6 +21,7 @@ from caltest.statistics._local_regression import SMOOTHERS, LocalRegression
 from caltest.statistics._logistic_curves import LogisticCurves, spline
 from caltest.statistics._recalibration_scores import logits
 
+_NUMBERS = 2**18  # of curves that are fitted at a time
 _MANY = 2**6  # observations in each group, of which curves of few replicates stay in cache
 
 
@@ -48,10 +49,23 @@ class CurveDistance(Statistic):
         right = self.span is None or self.smoother in SMOOTHERS
         require(right, "`span` must be None for `smoother='spline'`, which has knots", self.span)
 
+    @property
+    def companions(self) -> Any:
+        """The curve, which is that of other summaries too."""
+        return CurveDistance, self.smoother, self.span
+
+    @staticmethod
+    def evaluate_companions(parts: Sequence[Any], sample: Sample, outcomes: NDArray[Any]) -> Floats:
+        """Return summaries of the distances to one curve."""
+        return evaluate_together(parts, sample, outcomes)
+
     @staticmethod
     @abstractmethod
     def read(distance: Floats, weight: Floats | None) -> Floats:
-        """Return the statistic ``(n_replicates,)`` of distances ``(n_replicates, n_samples)``."""
+        """Return the statistic ``(n_replicates,)`` of distances ``(n_replicates, n_samples)``, whose order may change.
+
+        That is so for quantiles without weights, which are read last.
+        """
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the distance ``(...)`` of outcomes ``(..., n_samples)``."""
@@ -63,9 +77,7 @@ class CurveDistance(Statistic):
         curve = sample.of_predictions(fit_curve, self.smoother, self.span)
         if not isinstance(curve, LocalRegression):
             return None
-        expected = curve.operator @ sample.null_prob[:, 1]
-        residual = sample.outcome - sample.null_prob[:, 1]
-        of_groups = np.column_stack([sums_of_groups(sample, row * residual) for row in curve.operator])
+        expected, of_groups = sample.once(_coefficients_of_groups, self.smoother, self.span)
 
         def distances(part: Floats) -> Floats:
             return self.read(_distances(sample, curve.at(expected + part @ of_groups)), sample.weight)
@@ -79,10 +91,28 @@ def evaluate_together(parts: Sequence[CurveDistance], sample: Sample, outcomes: 
 
     def summaries(part: Floats) -> Floats:
         distance = _distances(sample, curve.fitted(part))
-        return np.stack([one.read(distance, sample.weight) for one in parts])
+        found = {one: one.read(distance, sample.weight) for one in sorted(parts, key=_changes_order)}
+        return np.stack([found[one] for one in parts])
 
     flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-    return in_equal_batches(summaries, flat).reshape(len(parts), *outcomes.shape[:-1])
+    if isinstance(curve, LogisticCurves):  # whose values do not depend on the replicates beside them
+        blocks = range(0, len(flat), max(_NUMBERS // sample.n_samples, 1))
+        found = np.concatenate([summaries(flat[i : i + blocks.step]) for i in blocks], axis=-1)
+    else:
+        found = in_equal_batches(summaries, flat)
+    return found.reshape(len(parts), *outcomes.shape[:-1])
+
+
+def _changes_order(part: CurveDistance) -> bool:
+    return isinstance(part, E50 | E90)
+
+
+def _coefficients_of_groups(sample: Sample, smoother: str, span: float | None) -> tuple[Floats, Floats]:
+    """Return the coefficients of the predictions, and what the residuals of each group add; for `Sample.once`."""
+    operator = sample.of_predictions(fit_curve, smoother, span).operator
+    residual = sample.outcome - sample.null_prob[:, 1]
+    of_groups = np.column_stack([sums_of_groups(sample, row * residual) for row in operator])
+    return operator @ sample.null_prob[:, 1], of_groups
 
 
 def _distances(sample: Sample, fitted: Floats) -> Floats:
@@ -387,11 +417,15 @@ def _quantile(distance: Floats, weight: Floats | None, share: float) -> Floats:
 
     The order statistic k of weighted observations is the smallest one up to which weights add up to k.
     """
+    place = 1 + (distance.shape[-1] - 1) * share
     if weight is None:
-        return np.asarray(np.quantile(distance, share, axis=-1))
+        first = int(place) - 1
+        second = min(first + 1, distance.shape[-1] - 1)
+        distance.partition((first, second), axis=-1)
+        below, above = distance[..., first], distance[..., second]
+        return np.asarray(below + (place - int(place)) * (above - below))
     order = np.argsort(distance, axis=-1)
     reached = np.cumsum(weight[order], axis=-1)
-    place = 1 + (distance.shape[-1] - 1) * share
     ends = [
         np.take_along_axis(order, (reached < min(k, distance.shape[-1]) - 1e-9).sum(axis=-1, keepdims=True), axis=-1)
         for k in (np.floor(place), np.floor(place) + 1)

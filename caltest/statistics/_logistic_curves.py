@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from caltest.predictions._arrays import Floats
+from caltest._compiled._logistic_fits import fit_logistic
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions.inputs._refusals import refuse
 
 _N_KNOTS = 5
 _OUTER = 0.05  # share of the observations beyond the first and the last knot
 _FEW = 100  # with fewer observations the outer knots are the fifth ones from the ends
-_MOST_STEPS = 80
+_MOST_STEPS, _FEW_STEPS = 80, 15
+_MOST_CELLS = 256  # of neighbouring observations, from whose curves the others start
 _LONGEST = 4.0  # a step at a logit of 0: beyond it the quadratic approximation is of no use
+_NEAR = 3e-6  # change of a logit: the square of it is left
 _LAST = 1e-7  # change of the logits: what is left after it is of the order of its square
 _SOLVED = 1e-14  # change of a probability, where logits grow without limit
 _RIDGE = 1e-13  # share of the information that is added to it: it may be singular
@@ -82,11 +88,46 @@ class LogisticCurves:
             is_open &= (change.max(axis=1) > _LAST) & ((change * variance).max(axis=1) > _SOLVED)
         return coefficient
 
-    def logits(self, outcomes: Floats) -> Floats:
+    def logits(self, outcomes: NDArray[Any]) -> Floats:
         """Return the fitted logits ``(n_replicates, n_samples)`` of outcomes 0 and 1 of the same shape."""
-        return np.asarray(self.coefficients((outcomes * self.weight) @ self.design) @ self.design.T)
+        if not self.design.shape[1]:  # without observations
+            return np.zeros(outcomes.shape)
+        happened = np.ascontiguousarray(outcomes, dtype=np.float64)
+        coefficient = np.tile(self.start, (len(outcomes), 1))
+        if len(self.design) > 2 * _MOST_CELLS:
+            place, cells = self._cells
+            share = np.add.reduceat(happened * self.weight, place, axis=1) / cells.weight
+            solved = cells._fit(share, coefficient, _FEW_STEPS)
+            coefficient[~solved] = self.start
+        self._fit(happened, coefficient, _MOST_STEPS)
+        curves = np.zeros(outcomes.shape)
+        for each, feature in zip(coefficient.T, self._columns, strict=True):  # a product depends on the shapes
+            curves += each[:, None] * feature
+        return curves
 
-    def fitted(self, outcomes: Floats) -> Floats:
+    def _fit(self, outcomes: Floats, coefficient: Floats, most_steps: int) -> Booleans:
+        """Move coefficients ``(n_replicates, n_features)`` to the best ones; return which have arrived."""
+        solved = np.empty(len(outcomes), dtype=np.bool_)
+        limits = most_steps, _LONGEST, _NEAR, _SOLVED, _RIDGE
+        fit_logistic(self._columns, self.weight, outcomes, *limits, coefficient, solved)
+        return solved
+
+    @cached_property
+    def _columns(self) -> Floats:
+        return np.ascontiguousarray(self.design.T)
+
+    @cached_property
+    def _cells(self) -> tuple[Integers, LogisticCurves]:
+        """First observation of each cell (bin) of neighbours, and the regressions on the mean features of cells.
+
+        Their coefficients are near those of all observations, and soon found.
+        """
+        place = np.arange(0, len(self.design), -(-len(self.design) // _MOST_CELLS))
+        weight = np.add.reduceat(self.weight, place)
+        design = np.add.reduceat(self.design * self.weight[:, None], place) / weight[:, None]
+        return place, LogisticCurves(design, self.start, weight, self.basis)
+
+    def fitted(self, outcomes: NDArray[Any]) -> Floats:
         """Return the fitted probabilities ``(n_replicates, n_samples)`` of outcomes 0 and 1 of the same shape."""
         return expit(self.logits(outcomes))
 

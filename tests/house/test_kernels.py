@@ -53,6 +53,7 @@ for y_prob in kinds:
         caltest.calibration_test(y_true, event, statistic=KS(), n_resamples=19, rng=np.random.default_rng(1))
         caltest.calibration_test(y_true, event, statistic=KS(), sample_weight=heavy, n_resamples=19, rng=0)
         caltest.calibration_test(y_true, event, statistic=caltest.statistics.IsotonicError(), n_resamples=19, rng=0)
+        caltest.calibration_error(y_true, event, statistic=caltest.statistics.ICI("spline"), sample_weight=heavy)
         caltest.estimation.calibration_in_the_large(y_true, event)
         caltest.score_decomposition(y_true, event, score="log")
         caltest.streaming.CalibrationState().update(y_true, event).error()

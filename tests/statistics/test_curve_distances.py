@@ -163,3 +163,17 @@ def test_names_of_other_packages():
         error([0, 1], [0.2, 0.6], "Eavg")
     with pytest.raises(ValueError, match="Kuiper"):
         error([0, 1], [0.2, 0.6], "CutoffError")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("smoother", ["loess", "spline"])
+def test_what_is_evaluated_together_equals_what_is_evaluated_alone(smoother, weighted):
+    """To the last digit: observed values, evaluated alone, are compared with those of simulated labels."""
+    rng = np.random.default_rng(8)
+    p = rng.beta(1, 3, 700)
+    sample = make_sample(rng.random(700) < p, p, sample_weight=rng.uniform(0.5, 2, 700) if weighted else None)
+    parts = [kind(smoother) for kind in KINDS]
+    labels = (rng.random((9, 700)) < sample.event).astype(np.int8)
+    together = parts[0].evaluate_companions(parts, sample, labels)
+    assert together.tolist() == [part.evaluate(sample, labels).tolist() for part in parts]
+    assert together[:, 3].tolist() == [float(part.evaluate(sample, labels[3])) for part in parts]

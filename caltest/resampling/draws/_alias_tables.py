@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._alias import alias_tables, fill_row_records
-from caltest._compiled._draws import draw_from_records, start_states
+from caltest._compiled._draws import draw_counts, draw_from_records, start_states
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
 from caltest.resampling.distributions._poisson_binomial import window_half_width
 
 _LARGEST_STRATUM = 2048  # observations: their probabilities stay in the first-level cache
+_DEVIATIONS, _RARE, _TINY = 8.0, 12.0, 1e-300  # numbers farther from the mean are too rare to be drawn
 FEW = 32
 """Labels of up to so many classes are drawn by thresholds, which is faster for them."""
 _KEPT_RECORDS = 2**24  # of 8 bytes, as the predictions; more are made again for every block of replicates
@@ -57,6 +58,46 @@ class AliasTables:
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """What the kernels take."""
         return self.thresholds, self.alias, self.begin, self.end
+
+
+@dataclass(frozen=True, eq=False)
+class BinomialNumbers:
+    """Independent binomial numbers, each with its size and probability.
+
+    Attributes
+    ----------
+    fewest : array of shape (n_numbers,)
+        Fewer than these are less likely than what random numbers of 32 bits can tell from never.
+    tables : AliasTables
+        How many more there are.
+    """
+
+    fewest: Integers
+    tables: AliasTables
+
+    @classmethod
+    def of(cls, size: Integers, prob: Floats) -> BinomialNumbers:
+        """Return the numbers of sizes and probabilities ``(n_numbers,)``."""
+        from scipy.special import gammaln
+
+        mean = size * prob
+        reach = _DEVIATIONS * np.sqrt(mean * (1 - prob)) + _RARE
+        fewest = np.maximum(mean - reach, 0).astype(np.int64)
+        count = fewest[:, None] + np.arange(int((np.minimum(mean + reach, size) - fewest).max()) + 1)
+        possible = count <= size[:, None]
+        count = np.minimum(count, size[:, None])
+        factorial = gammaln(np.arange(size.max() + 1) + 1.0)
+        log_odds = np.log(np.maximum(prob, _TINY)) - np.log(np.maximum(1 - prob, _TINY))
+        log_mass = count * log_odds[:, None] - factorial[count] - factorial[size[:, None] - count]
+        mass = np.where(possible, np.exp(log_mass - log_mass.max(axis=1, keepdims=True)), 0.0)
+        start = np.arange(0, mass.size + 1, mass.shape[1])
+        return cls(fewest, AliasTables(*alias_tables(mass.ravel(), start), start[:-1], start[1:]))
+
+    def draw(self, n_replicates: int, rng: np.random.Generator) -> Integers:
+        """Return numbers ``(n_replicates, n_numbers)``."""
+        more = np.empty((n_replicates, len(self.fewest)), dtype=np.int64)
+        draw_counts(*self.tables.arrays, rng.integers(2**64, dtype=np.uint64), 0, more)
+        return self.fewest + more
 
 
 @dataclass(frozen=True, eq=False)

@@ -212,7 +212,7 @@ class Evaluation:
                 else:
                     of_view = view.sample, outcomes, draws.scale(view.sample, outcomes)
                     seen = (sample, drawn, scale) if view.is_base else of_view
-                    values = [_drawn_components(question.statistic, *seen) for question in some]
+                    values = _drawn_together([question.statistic for question in some], *seen)
                 for place, value in zip(places, values, strict=True):
                     found[place].append(value)
             yield drawn
@@ -292,6 +292,25 @@ def _drawn_components(statistic: Statistic, sample: Sample, outcomes: NDArray[An
     """Return every component of drawn outcomes, whose residuals may have to be scaled."""
     values = components(statistic, sample, outcomes)
     return values if scale is None else scale_components(statistic, values, scale)
+
+
+def _drawn_together(
+    statistics: Sequence[Statistic], sample: Sample, outcomes: NDArray[Any], scale: Floats | None
+) -> list[Floats]:
+    """Return every component of each statistic on drawn outcomes; companions are evaluated at once."""
+    shared: dict[Any, list[int]] = {}
+    for place, one in enumerate(statistics):
+        shared.setdefault(place if one.companions is None else one.companions, []).append(place)
+    found: dict[int, Floats] = {}
+    for first, *others in shared.values():
+        if not others:
+            found[first] = _drawn_components(statistics[first], sample, outcomes, scale)
+            continue
+        parts = [statistics[place] for place in (first, *others)]
+        together = zip((first, *others), parts, parts[0].evaluate_companions(parts, sample, outcomes), strict=True)
+        for place, part, values in together:
+            found[place] = values[None] if scale is None else scale_components(part, values[None], scale)
+    return [found[place] for place in range(len(statistics))]
 
 
 def components(statistic: Statistic, sample: Sample, outcomes: NDArray[Any]) -> Floats:

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import poisson
 
 from caltest._compiled._draws import draw_counts
-from caltest.resampling.draws._alias_tables import AliasTables, Strata, _poisson
+from caltest.resampling.draws._alias_tables import AliasTables, BinomialNumbers, Strata, _poisson
 from tests.resampling.checks import assert_close
 
 
@@ -44,3 +44,16 @@ def test_poisson_probabilities():
         mass = _poisson(mean)
         np.testing.assert_allclose(mass, poisson.pmf(np.arange(len(mass)), mean), rtol=1e-9, atol=1e-300)
         assert mass.sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_binomial_numbers():
+    """Their means and variances, up to 4 standard errors; of chances 0 and 1 nothing varies."""
+    size, prob = np.array([1, 7, 98, 977, 5, 5]), np.array([0.3, 0.01, 0.2, 0.999, 0.0, 1.0])
+    drawn = BinomialNumbers.of(size, prob).draw(20_000, np.random.default_rng(0))
+    mean, variance = size * prob, size * prob * (1 - prob)
+    assert (drawn >= 0).all()
+    assert (drawn <= size).all()
+    assert (abs(drawn.mean(axis=0) - mean) <= 4 * np.sqrt(variance / 20_000)).all()
+    kurtosis = np.divide(1 - 6 * prob * (1 - prob), variance, out=np.zeros(6), where=variance > 0)
+    error = variance * np.sqrt((2 + kurtosis) / 20_000)
+    assert (abs(drawn.var(axis=0) - variance) <= 4 * error + 1e-12).all()
