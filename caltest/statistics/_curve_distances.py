@@ -77,7 +77,7 @@ class CurveDistance(Statistic):
         curve = sample.of_predictions(fit_curve, self.smoother, self.span)
         if not isinstance(curve, LocalRegression):
             return None
-        expected, of_groups = sample.once(_coefficients_of_groups, self.smoother, self.span)
+        expected, of_groups = sample.once(_coefficients_of_groups, curve)
 
         def distances(part: Floats) -> Floats:
             return self.read(_distances(sample, curve.at(expected + part @ of_groups)), sample.weight)
@@ -107,12 +107,11 @@ def _changes_order(part: CurveDistance) -> bool:
     return isinstance(part, E50 | E90)
 
 
-def _coefficients_of_groups(sample: Sample, smoother: str, span: float | None) -> tuple[Floats, Floats]:
+def _coefficients_of_groups(sample: Sample, curve: LocalRegression) -> tuple[Floats, Floats]:
     """Return the coefficients of the predictions, and what the residuals of each group add; for `Sample.once`."""
-    operator = sample.of_predictions(fit_curve, smoother, span).operator
     residual = sample.outcome - sample.null_prob[:, 1]
-    of_groups = np.column_stack([sums_of_groups(sample, row * residual) for row in operator])
-    return operator @ sample.null_prob[:, 1], of_groups
+    of_groups = np.column_stack([sums_of_groups(sample, row * residual) for row in curve.operator])
+    return curve.operator @ sample.null_prob[:, 1], of_groups
 
 
 def _distances(sample: Sample, fitted: Floats) -> Floats:

@@ -91,7 +91,8 @@ class BinomialNumbers:
         log_mass = count * log_odds[:, None] - factorial[count] - factorial[size[:, None] - count]
         mass = np.where(possible, np.exp(log_mass - log_mass.max(axis=1, keepdims=True)), 0.0)
         start = np.arange(0, mass.size + 1, mass.shape[1])
-        return cls(fewest, AliasTables(*alias_tables(mass.ravel(), start), start[:-1], start[1:]))
+        thresholds, alias = alias_tables(mass.ravel(), start)
+        return cls(fewest, AliasTables(thresholds, alias, start[:-1], start[1:]))
 
     def draw(self, n_replicates: int, rng: np.random.Generator) -> Integers:
         """Return numbers ``(n_replicates, n_numbers)``."""
