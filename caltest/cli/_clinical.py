@@ -36,6 +36,7 @@ examples:
   caltest clinical hospital.csv --thresholds 0.1,0.2,0.3
   caltest clinical hospital.csv --groups patient_id --plot curve.png
   caltest clinical hospital.csv --by site
+  caltest clinical tumours.csv --event melanoma
   caltest clinical hospital.csv --latex table.tex
   caltest clinical hospital.csv --smoother lowess --json
 
@@ -83,8 +84,8 @@ def _run(options: argparse.Namespace) -> int:
     data = read_file(options.file, options)
     refuse_if(
         data.n_classes != 2,
-        f"the table is about one event, and {options.file} has {data.n_classes} classes: write a file with one label, "
-        "1 or 0, and its risk; 'caltest test' takes all classes",
+        f"the table is about one event, and {options.file} has {data.n_classes} classes: name one of them, such as "
+        f"--event {next(iter(data.columns))}; 'caltest test' takes all classes",
     )
     result = clinical_calibration(
         data.y_true,

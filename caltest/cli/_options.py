@@ -261,7 +261,7 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
 
 def add_event(group: Any) -> None:
     """Add the option that says which label the event is."""
-    words = "of two labels the one whose probability the only probability column is"
+    words = "the label whose probability the only probability column is; of several classes the one to judge"
     group.add_argument("--event", metavar="LABEL", help=words)
 
 

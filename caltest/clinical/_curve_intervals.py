@@ -49,6 +49,8 @@ class CurveSimulation:
         Share of events in each cell, and number of observations of equal weight that it is worth.
     rng : numpy.random.Generator
         Source of randomness.
+    floor : array of shape (n_parts,) or None
+        Mean distances of calibrated labels, once `intervals` has simulated some.
     """
 
     sample: Sample
@@ -59,18 +61,21 @@ class CurveSimulation:
     observed: Floats = field(init=False)
     curve: Floats = field(init=False)
     calibrated: Floats | None = None
+    floor: Floats | None = None
 
     def __post_init__(self) -> None:
         self.observed = self.distances(self.share[None])[:, 0]
         self.curve = np.clip(self._fitted(self.share[None])[0], 0.0, 1.0)
 
     @classmethod
-    def of(cls, sample: Sample, parts: tuple[CurveDistance, ...], rng: np.random.Generator) -> CurveSimulation:
+    def of(
+        cls, sample: Sample, parts: tuple[CurveDistance, ...], rng: np.random.Generator, most_cells: int = _N_CELLS
+    ) -> CurveSimulation:
         """Return the simulation of a sample; many observations that are independent are put into cells."""
         share = sample.outcome.astype(np.float64)
-        if sample.n_samples <= _N_CELLS or sample.group is not None:
+        if sample.n_samples <= most_cells or sample.group is not None:
             return cls(sample, parts, share, np.ones(sample.n_samples), rng)
-        size = -(-sample.n_samples // _N_CELLS)
+        size = -(-sample.n_samples // most_cells)
         first = np.arange(0, sample.n_samples - size + 1, size)  # all of one size, but for the last one
         weight = sample.weight_or_ones
         total, squares = np.add.reduceat(weight, first), np.add.reduceat(np.square(weight), first)
@@ -132,7 +137,8 @@ class CurveSimulation:
 
         z = float(ndtri(1 - missed))
         if self.calibrated is None:
-            self.calibrated = self._quantiles(path(0.0))
+            drawn = self._drawn(path(0.0))
+            self.floor, self.calibrated = drawn.mean(axis=1), self._ranked(drawn)
         found = {0.0: self.calibrated}
         for size in _SIZES[1:]:
             found[size] = self._quantiles(path(size))
@@ -159,14 +165,20 @@ class CurveSimulation:
         """Return the distances ``(n_parts,)`` of infinitely many labels."""
         return self.distances(path(size)[None])[:, 0] if size else np.zeros(len(self.parts))
 
+    def _drawn(self, prob: Floats) -> Floats:
+        """Return distances ``(n_parts, _DRAWS)`` of simulated labels."""
+        return np.concatenate([self.distances(labels) for labels in self._labels(prob)], axis=1)
+
     def _quantiles(self, prob: Floats) -> Floats:
+        return self._ranked(self._drawn(prob))
+
+    def _ranked(self, drawn: Floats) -> Floats:
         """Return how many standard deviations the observed distances lie above simulated ones, ``(n_parts,)``.
 
         It is the normal quantile of the share of simulated distances that are smaller.
         """
         from scipy.special import ndtri
 
-        drawn = np.concatenate([self.distances(labels) for labels in self._labels(prob)], axis=1)
         observed = self.observed[:, None]
         smaller = ((drawn < observed).mean(axis=1) + (drawn <= observed).mean(axis=1)) / 2
         return np.asarray(ndtri(np.clip(smaller, 0.5 / _DRAWS, 1 - 0.5 / _DRAWS)))

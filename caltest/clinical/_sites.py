@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caltest.clinical._clinical_calibration import refuse_times
+from caltest.clinical._curve_intervals import CurveSimulation
 from caltest.clinical._discrimination import c_statistic, placements
 from caltest.clinical._measure import Measure
 from caltest.clinical._random_effects import FEWEST_SITES, RandomEffects
@@ -24,16 +26,19 @@ from caltest.predictions._sample import Sample, induce
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import part_of
 from caltest.predictions.inputs._refusals import refuse_if
-from caltest.predictions.inputs._validation import design_of, validate_given_problem
+from caltest.predictions.inputs._validation import design_of, validate_given_problem, validate_rng
 from caltest.resampling.engine._options import ClinicalOptions
 from caltest.results import Note, Result, Verdict
 from caltest.results._decision import DecisionWord, align_pvalue, level_of
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._picture import Picture
+from caltest.statistics import ICI
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_FEWEST = 5  # events, or other observations, of a curve
+_N_CELLS = 256  # of neighbouring predictions: a mean distance needs no more
 _HALF = 0.5  # an event, for the logarithm of a ratio without any
 
 
@@ -49,7 +54,7 @@ class Site(Result):
         Number of observations and of events.
     expected_events : float
         Sum of the predictions (times weights, whose mean is 1).
-    observed_expected, calibration_slope, c_statistic : Measure
+    observed_expected, calibration_slope, c_statistic, ici : Measure
         The measures with their intervals; NaN where there are too few events.
     pvalue, pvalue_adjusted : float
         P-value of the test of calibration within the site, and after Holm's correction for the number of sites.
@@ -62,18 +67,32 @@ class Site(Result):
     observed_expected: Measure
     calibration_slope: Measure
     c_statistic: Measure
+    ici: Measure
     pvalue: float
     pvalue_adjusted: float
 
     head: ClassVar[tuple[str, ...]] = (
-        *("site", "patients", "events", "expected", "O/E", "interval", "slope", "its interval", "c", "adj. p"),
+        *(
+            "site",
+            "patients",
+            "events",
+            "expected",
+            "O/E",
+            "interval",
+            "slope",
+            "its interval",
+            "ICI",
+            "its interval",
+            "c",
+        ),
+        "adj. p",
     )
 
     @property
     def row(self) -> tuple[str, ...]:
         """The line of a table."""
         shown = []
-        for measure in (self.observed_expected, self.calibration_slope):
+        for measure in (self.observed_expected, self.calibration_slope, self.ici):
             known = not math.isnan(measure.estimate)
             interval = show_interval(measure.confidence_interval)
             shown += [f"{measure.estimate:.3g}" if known else "", "" if interval == "none" else interval]
@@ -158,7 +177,8 @@ class SiteCalibration(Result):
         Returns
         -------
         pandas.DataFrame
-            Numbers of patients and events, and for each measure its estimate, ``lower`` and ``upper``.
+            Numbers of patients and events, and for each measure its estimate, ``lower`` and ``upper``;
+            ``ici_if_calibrated`` is the average ICI of a calibrated model there.
         """
         import pandas as pd
 
@@ -168,10 +188,11 @@ class SiteCalibration(Result):
                 name: getattr(site, name)
                 for name in ("name", "n_samples", "n_events", "expected_events", "pvalue", "pvalue_adjusted")
             }
-            for name in ("observed_expected", "calibration_slope", "c_statistic"):
+            for name in ("observed_expected", "calibration_slope", "c_statistic", "ici"):
                 measure = getattr(site, name)
                 low, high = measure.confidence_interval
                 row |= {name: measure.estimate, f"{name}_lower": low, f"{name}_upper": high}
+            row["ici_if_calibrated"] = site.ici.if_calibrated
             rows.append(row)
         return pd.DataFrame(rows)
 
@@ -179,7 +200,8 @@ class SiteCalibration(Result):
         tables = [Table(Site.head, [site.row for site in self.sites])]
         remarks = [
             f"Intervals hold their targets with {percent(self.confidence_level)} at each site. Column adj. p: the test "
-            "of calibration within the site, after Holm's correction for the number of sites."
+            "of calibration within the site, after Holm's correction for the number of sites. ICI is the mean distance "
+            "to a smooth curve (loess), which is above 0 by chance too: to_frame() has what a calibrated model has."
         ]
         if self.summaries:
             tables.append(Table(RandomEffects.head, [one.row for one in self.summaries]))
@@ -202,10 +224,11 @@ def calibration_by_site(
 ) -> SiteCalibration:
     r"""Return calibration and discrimination of predicted risks in every site, and what a new site would have.
 
-    Every site has its observed over expected events, calibration slope and c-statistic, each with its interval as in
-    `clinical_calibration`, and a test of calibration as in `caltest.subgroup_tests`. The summaries take the sites as a
-    sample of sites (Snell et al. 2018): O/E on the logarithmic scale, with the variance :math:`(1 - O / n) / O` (Debray
-    et al. 2017), the slope as it is, and the c-statistic on the logit scale, as of `RandomEffects`.
+    Every site has its observed over expected events, calibration slope, c-statistic and ICI (loess), each with its
+    interval as in `clinical_calibration`, and a test of calibration as in `caltest.subgroup_tests`. The summaries take
+    the sites as a sample of sites (Snell et al. 2018): O/E on the logarithmic scale, with the variance
+    :math:`(1 - O / n) / O` (Debray et al. 2017), the slope as it is, and the c-statistic on the logit scale, as of
+    `RandomEffects`.
 
     Parameters
     ----------
@@ -238,9 +261,11 @@ def calibration_by_site(
     Notes
     -----
     A site without events counts as half an event in the mean of O/E, and a note says so; its own interval is exact. A
-    site with fewer than 5 events or other observations has no slope, and one without any has no c-statistic: these are
-    left out of the summaries, which then describe larger sites. Intervals for a new site need many sites: with 10 of
-    them they are known roughly, and they suppose that sites are normal on their scale.
+    site with fewer than 5 events or other observations has no slope and no ICI, and one without any has no c-statistic:
+    these are left out of the summaries, which then describe larger sites. The ICI, which grows with the noise of small
+    sites, has no summary; its interval is found in up to 256 cells (bins) of neighbouring predictions. Intervals for a
+    new site need many sites: with 10 of them they are known roughly, and they suppose that sites are normal on their
+    scale.
 
     References
     ----------
@@ -264,13 +289,19 @@ def calibration_by_site(
     >>> round(ratio.estimate, 2), [round(end, 2) for end in ratio.prediction_interval]
     (1.07, [0.48, 2.39])
     """
+    refuse_times(y_true, options["classes"])
     prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
     refuse_if(prob.shape[1] != 2, f"`y_prob` must be the predicted risk of one event, got {prob.shape[1]} classes.")
     names, members, several = subgroup_members(site, len(prob), "site")
     refuse_if(several, "`site` must be one column; test several columns by `subgroup_tests`.")
     refuse_if(len(names) < 2, f"`site` must have two sites or more, got {names[0]!r} only.")
-    tests = subgroup_tests(y_true, y_prob, subgroup={"site": site}, **options)
     level, design = options["alpha"], design_of(options, len(prob))
+    options["rng"] = rng = validate_rng(options["rng"])
+    for name, rows in zip(names, members, strict=True):
+        nothing = design["weight"] is not None and not design["weight"][rows].any()
+        refuse_if(nothing, f"every site must hold an observation of positive weight, got none in {name!r}.")
+    tests = subgroup_tests(y_true, y_prob, subgroup=site, **options)
+    tests = replace(tests, _what=("site", "sites"))
     samples = [
         induce(
             prob[rows],
@@ -279,7 +310,7 @@ def calibration_by_site(
         )
         for rows in map(np.flatnonzero, members)
     ]
-    found = [_measures(sample, level) for sample in samples]
+    found = [_measures(sample, level, rng) for sample in samples]
     sites = tuple(
         Site(
             name=name,
@@ -289,10 +320,11 @@ def calibration_by_site(
             observed_expected=ratio,
             calibration_slope=slope,
             c_statistic=c,
+            ici=ici,
             pvalue=test.pvalue,
             pvalue_adjusted=float(adjusted),
         )
-        for name, sample, (ratio, slope, c), test, adjusted in zip(
+        for name, sample, (ratio, slope, c, ici), test, adjusted in zip(
             names, samples, found, tests.tests, tests.pvalue_adjusted, strict=True
         )
     )
@@ -305,8 +337,8 @@ def calibration_by_site(
     )
 
 
-def _measures(sample: Sample, level: float) -> tuple[Measure, Measure, Measure]:
-    """Return O/E, slope and c-statistic of a site."""
+def _measures(sample: Sample, level: float, rng: np.random.Generator) -> tuple[Measure, ...]:
+    """Return O/E, slope, c-statistic and ICI of a site."""
     cells, confidence = sample.once(EventCells.of), level_of(level)
     large, slope = InTheLarge.of(cells, confidence), Slope.of(cells, confidence)
     c, interval = c_statistic(sample, level / 2)
@@ -314,9 +346,21 @@ def _measures(sample: Sample, level: float) -> tuple[Measure, Measure, Measure]:
         Measure("observed_expected", "O/E", "calibration", large.ratio, large.ratio_interval, 1, large.pvalue),
         Measure("calibration_slope", "slope", "calibration", slope.slope, slope.interval, 1, slope.pvalue),
         Measure("c_statistic", "c-statistic", "discrimination", c, UNKNOWN if math.isnan(c) else interval),
+        _ici(sample, level / 2, rng),
     )
-    ratio, steepness, concordance = (replace(one, confidence_level=confidence) for one in made)
-    return ratio, steepness, concordance
+    return tuple(replace(one, confidence_level=confidence) for one in made)
+
+
+def _ici(sample: Sample, missed: float, rng: np.random.Generator) -> Measure:
+    """Return the ICI of a site, with the mean of calibrated labels; NaN with too few events."""
+    events = int(np.count_nonzero(sample.outcome))
+    if min(events, sample.n_samples - events) < _FEWEST:
+        return Measure("ici", "ICI", "calibration", math.nan, UNKNOWN)
+    simulation = CurveSimulation.of(sample, (ICI(),), rng, _N_CELLS)
+    (interval,) = simulation.intervals(missed)
+    floor = math.nan if simulation.floor is None else float(simulation.floor[0])
+    value = float(ICI().evaluate(sample, sample.outcome))
+    return Measure("ici", "ICI", "calibration", value, interval, floor)
 
 
 def _summaries(samples: list[Sample], sites: tuple[Site, ...], missed: float) -> Iterator[RandomEffects]:

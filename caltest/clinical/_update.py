@@ -107,10 +107,10 @@ class UpdateTest(Result):
             return f"No update is called for ({p}). This does not prove that the model is calibrated."
         if self.update == "intercept":
             side = "too low" if self.intercept > 0 else "too high"
-            return (
-                f"Update the intercept by {self.intercept:.3g}: predicted risks are {side} ({p}), and no wrong slope "
-                f"is found ({of_slope})."
-            )
+            wrong = f"no wrong slope is found ({of_slope})"
+            if math.isnan(self.slope):
+                wrong = "there is no slope, of too few events or of predictions that are all equal"
+            return f"Update the intercept by {self.intercept:.3g}: predicted risks are {side} ({p}), and {wrong}."
         if not math.isfinite(self.slope):
             return (
                 f"Calibration is rejected ({p}), and the predictions separate the labels ({of_slope}), so that no "

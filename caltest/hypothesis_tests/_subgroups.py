@@ -64,7 +64,7 @@ class SubgroupTests(PartsTable):
 
     subgroups: tuple[str, ...]
 
-    _what: ClassVar[tuple[str, str]] = ("subgroup", "subgroups")
+    _what: tuple[str, str] = ("subgroup", "subgroups")  # type: ignore[misc]
     _where: ClassVar[str] = " or fewer in each subgroup"
 
     @property

@@ -71,4 +71,23 @@ def test_refusals(hospital, named, run):
     code, _, err = run("clinical", named)
     assert code == 2
     assert "the table is about one event" in err
-    assert "has 3 classes: write a file with one label" in err
+    assert "has 3 classes: name one of them, such as --event" in err
+    code, _, err = run("clinical", named, "--event", "fish")
+    assert code == 2
+    assert "--event must be one of the classes" in err
+
+
+def test_one_class_of_several(tmp_path, run, answer):
+    """It is judged against all others, whatever labels are; the test of the file says the same."""
+    rng = np.random.default_rng(1)
+    prob = rng.dirichlet([1, 1, 2], 200)
+    label = (prob.cumsum(axis=1) < rng.random((200, 1))).sum(axis=1)
+    for names in (np.array(["cat", "dog", "owl"]), np.arange(3)):
+        frame = pd.DataFrame(prob, columns=[f"p_{name}" for name in names]).assign(label=names[label])
+        frame.to_csv(tmp_path / "animals.csv", index=False)
+        found = answer("clinical", tmp_path / "animals.csv", "--event", names[1])
+        own = clinical_calibration(label == 1, frame[f"p_{names[1]}"], rng=0)
+        values = [one["estimate"] for one in found["measures"]]
+        assert values == pytest.approx([one.estimate for one in own], rel=1e-9)
+        text = run("test", tmp_path / "animals.csv", "--event", names[1])[1]
+        assert f'"label = {names[1]}"' in " ".join(text.split())

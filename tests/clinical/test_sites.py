@@ -48,7 +48,24 @@ def test_tests_are_those_of_subgroups(problem, result):
     assert [one.pvalue for one in result] == [test.pvalue for test in tests]
     assert [one.pvalue_adjusted for one in result] == tests.pvalue_adjusted.tolist()
     assert result.rejected
-    assert 'subgroup "site=B" predicted risks are too low' in result.conclusion
+    assert 'In the site "B" predicted risks are too low' in result.conclusion
+    assert "subgroup" not in str(result)
+
+
+def test_the_ici_of_a_site_is_that_of_its_patients(problem, result):
+    y, p, site = problem
+    for one in result:
+        inside = site == one.name
+        low, high = one.ici.confidence_interval
+        assert one.ici.estimate == caltest.calibration_error(y[inside], p[inside], statistic=caltest.statistics.ICI())
+        assert low <= one.ici.estimate <= high
+        labels = (np.random.default_rng(1).random((400, 120)) < np.sort(p[inside])).astype(int)
+        calibrated = caltest.statistics.ICI().evaluate(make_sample(y[inside], p[inside]), labels)
+        error = calibrated.std() * np.sqrt(1 / 400 + 1 / 399)
+        assert one.ici.if_calibrated == pytest.approx(calibrated.mean(), abs=4 * error)
+    assert [one.ici.confidence_interval.low > 0 for one in result] == [False, True, False, False]
+    few = calibration_by_site(np.arange(100) % 50 < 4, np.full(100, 0.08), site=np.arange(100) // 50, **QUICK)
+    assert all(np.isnan(one.ici.estimate) for one in few)
 
 
 def test_the_mean_of_ratios(result):

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, logit
 
 import caltest
-from caltest.clinical import update_test
+from caltest.clinical import calibration_by_site, clinical_calibration, update_test
 
 QUICK = {"n_resamples": 199, "rng": 0}
 
@@ -94,3 +94,20 @@ def test_bad_input():
             found.updated(risk)
     with pytest.raises(ValueError, match="must hold events and other observations"):
         update_test(np.ones(60, dtype=int), p, **QUICK)
+
+
+def test_without_a_slope_nothing_is_said_of_it():
+    """Two events are too few for a slope, which is not said to be right."""
+    risk = np.random.default_rng(0).uniform(0.1, 0.6, 200)
+    result = update_test(np.arange(200) < 2, risk, n_resamples=99, rng=0)
+    assert result.update == "intercept"
+    assert "there is no slope, of too few events" in result.conclusion
+
+
+def test_times_to_an_event_are_not_covered():
+    time, risk = np.random.default_rng(0).exponential(3, 50), np.full(50, 0.3)
+    for judge in (update_test, clinical_calibration):
+        with pytest.raises(ValueError, match="Times to an event, which may be censored, are not covered"):
+            judge(time, risk)
+    with pytest.raises(ValueError, match="Times to an event"):
+        calibration_by_site(time, risk, site=np.arange(50) % 2)

@@ -16,6 +16,7 @@ from caltest.predictions.files._columns import (
     PROB_NAMES,
     PROB_WORDS,
     Columns,
+    Match,
     guess_label,
     guess_prob,
     guess_time,
@@ -212,10 +213,14 @@ def _matched(
     n_columns = y_prob.shape[1] if y_prob.ndim == 2 else 1
     named = table.named and len(columns) == n_columns  # not numbers by their positions
     place = Columns(table.name, columns, n_columns, named)
-    classes = asked.classes
-    if asked.event is not None:
-        classes = _of_event(place, classes, asked.event)
+    classes, event = asked.classes, asked.event
+    refuse = classes is not None and event is not None
+    refuse_if(refuse, "`event` and `classes` say the same thing in two ways; leave out one of them.")
+    classes = [event] if event is not None and n_columns == 1 else classes
     match = match_classes(y_true, y_prob, place, classes, asked.class_names)
+    if event is not None and n_columns > 1:
+        match, k = _against_the_rest(match, place, event)
+        columns, y_prob = (columns[k] if len(columns) == n_columns else f"{columns[0]}[{k}]",), y_prob[:, k]
     warned, noticed = notice(table, [label, *columns, *asked.subgroup], asked.others)
     for text in warned:
         warn_user(text)
@@ -238,15 +243,19 @@ def _matched(
     )
 
 
-def _of_event(columns: Columns, classes: Sequence[Any] | None, event: Any) -> Sequence[Any]:
-    """Return the label of a column that is the probability of the event."""
-    refuse_if(classes is not None, "`event` and `classes` say the same thing in two ways; leave out one of them.")
-    columns.refuse_if(
-        columns.n_columns > 1,
-        f"`event` is for one probability column, and there are {columns.n_columns}: {columns.shown}; name the label of "
-        "each with `classes`, or one column with `prob`",
-    )
-    return [event]
+def _against_the_rest(match: Match, columns: Columns, event: Any) -> tuple[Match, int]:
+    """Return labels of two values, the event and all other classes, and which column is that of the event."""
+    labels = list(range(columns.n_columns)) if match.classes is None else list(match.classes)
+    found = [k for k, label in enumerate(labels) if str(label) == str(event)]
+    if len(found) != 1:
+        columns.refuse(f"`event` must be one of the classes {shortened(labels)}, got {event!r}")
+    label = labels[found[0]]
+    happened = match.y_true == label
+    if match.classes is None and set(labels) == {0, 1}:
+        return match._replace(y_true=happened.astype(np.int64), classes=[1 - label, label]), found[0]
+    other = f"not {label}"
+    y_true = np.where(happened, str(label), other)
+    return match._replace(y_true=y_true, classes=[other, str(label)], by=f"{match.by}, one against the rest"), found[0]
 
 
 def from_arrays(source: Source, asked: Asked) -> PredictionFile:

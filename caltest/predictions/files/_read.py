@@ -69,7 +69,8 @@ def read_predictions(
     class_names : sequence of str, optional
         Names of the labels 0, 1, ..., where labels are numbers and the columns have names.
     event : label, optional
-        Of two labels the one whose probability the only probability column is.
+        Of two labels the one whose probability the only probability column is. With several columns the class that is
+        judged against all others.
     input : {"probabilities", "logits", "percent"}
         What the numbers of the probability columns are. Logits become probabilities by the softmax function, those of
         one column by the logistic function; percentages, also texts such as "3.2 %", are divided by 100.

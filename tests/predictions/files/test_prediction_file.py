@@ -166,6 +166,10 @@ def test_the_event_is_named_or_in_the_words(binary):
     assert read(frame).classes == ["yes", "no"]
     with pytest.raises(ValueError, match="`event` and `classes` say the same thing"):
         read(frame, event="yes", classes=["yes"])
+    both = frame.assign(p_yes=1 - frame["p_no"])
+    assert read(both, event="no").columns == {"no": "p_no"}
+    with pytest.raises(ValueError, match="`event` must be one of the classes"):
+        read(both, event="maybe")
 
 
 def test_one_refusal_holds_all_that_is_undecided(binary):
