@@ -72,8 +72,8 @@ MOST_COMPILED = dict(zip(FIRST_CALLS, (8, 7, 7), strict=True))
 MOST_KERNELS = 147
 """Functions in `caltest/_compiled` that are compiled alone; a new one replaces another one, or two.
 
-A heap, for smooth calibration errors, is two functions and the loop that calls them. Logistic regressions have one, because
-batches of NumPy waited for their slowest fit, 8 to 35 times longer.
+A heap, for smooth calibration errors, is two functions and the loop that calls them. Logistic regressions have one,
+because batches of NumPy waited for their slowest fit, 8 to 35 times longer.
 """
 COMPILING = 6.0  # seconds of a first `caltest test`
 

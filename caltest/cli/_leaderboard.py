@@ -75,7 +75,8 @@ def _run(options: argparse.Namespace) -> int:
         **chosen(options, "confidence_level"),
         **computing(options),
     )
-    worse, said = (), "More: --by MEASURES, --plot FILE, --json."
+    worse: tuple[str, ...] = ()
+    said = "More: --by MEASURES, --plot FILE, --json."
     if options.model is not None:
         worse = board.rankings[0].better_than(options.model)
         shown = f"better than {options.model}: {', '.join(worse) or 'none is shown to be'}."

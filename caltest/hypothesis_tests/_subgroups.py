@@ -104,7 +104,7 @@ class SegmentTests(SubgroupTests):
     detectable: tuple[tuple[float, float], ...]
     _joint: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
-    _what: ClassVar[tuple[str, str]] = ("segment", "segments")
+    _what: tuple[str, str] = ("segment", "segments")  # type: ignore[misc]
     _where: ClassVar[str] = " or fewer in each segment"
     _more_columns: ClassVar[dict[str, str]] = {"found from, points": "{found_from}"}
 
