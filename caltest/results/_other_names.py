@@ -67,7 +67,7 @@ OF_CLASSES = {
 """By class and attribute what has its place, where this depends on the class."""
 
 ROOMS = (
-    "clinical",
+    *("clinical", "ranking"),
     *("predictions", "statistics", "hypothesis_tests", "estimation", "comparison", "resampling", "results"),
     *("recalibration", "simulation", "streaming", "plotting", "scorers", "page", "datasets", "torch"),
 )
