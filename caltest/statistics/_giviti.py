@@ -36,9 +36,9 @@ class GiViTI(Statistic):
     test of the first two. Predictions of exactly 0 and 1 have no logit: they add nothing, or infinity if they are
     wrong.
 
-    The null distribution accounts for the selection. ``method="asymptotic"`` is the limit of the authors: a chi-squared
-    number with ``first_degree + 1`` degrees of freedom, to which those of further powers are added only if they are
-    significant. It needs many events; simulated labels, the default, do not. Weights multiply the terms of the
+    The null distribution accounts for the selection. ``method="asymptotic"`` is the limit over all degrees: a
+    chi-squared number with ``first_degree + 1`` degrees of freedom, to which those of further powers are added only if
+    they are significant. R's givitiR takes the part of it that has the selected degree. It needs many events; simulated labels, the default, do not. Weights multiply the terms of the
     likelihood; the limit is then not known.
 
     Parameters

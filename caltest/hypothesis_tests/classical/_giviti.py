@@ -57,8 +57,8 @@ def giviti_test(
     method : {"monte-carlo", "asymptotic"}
         How the null distribution is found. "monte-carlo" simulates labels, predictions fixed: the p-value is valid at
         every sample size. "asymptotic" is the limit of the statistic over all degrees; it needs many events and
-        non-events. R's givitiR takes its distribution given the selected degree: `giviti_belt` has that p-value, which
-        is the same unless a degree above the first was selected.
+        non-events. R's givitiR takes the distribution given the selected degree, which is another valid p-value:
+        that of `giviti_belt`.
 
     Returns
     -------

@@ -91,12 +91,14 @@ def test_the_limit_given_the_degree():
     assert mixed == pytest.approx(null.sf(6.0), rel=1e-9)
 
 
-def test_the_pvalue_is_that_of_the_test_for_the_first_degree():
+def test_the_pvalue_of_the_first_degree_is_chi_squared():
+    """The statistic is that of the test, whose limit is one over all degrees."""
     y, p = problem()
     belt, test = giviti_belt(y, p), giviti_test(y, p, method="asymptotic")
     assert (belt.statistic, belt.selected_degree) == (pytest.approx(test.statistic, rel=1e-12), 1)
     assert belt.coefficients == pytest.approx(test.coefficients, rel=1e-12)
     assert belt.pvalue == pytest.approx(stats.chi2(2).sf(belt.statistic), rel=1e-9)
+    assert belt.pvalue < test.pvalue
 
 
 def test_the_belts_are_nested_and_contain_the_curve():
