@@ -61,7 +61,6 @@ def test_scripts_of_the_gallery_are_short():
 
 
 def test_links_of_the_readme_are_absolute_where_the_address_is_known(monkeypatch):
-    pytest.importorskip("hatchling", reason="hatchling builds the package: pip install hatchling")
     monkeypatch.syspath_prepend(str(ROOT))
     absolute = import_module("hatch_build").absolute
     text = "[a](docs/a.md) ![b](docs/b.png) [c](https://c.d) [e](#e)"
