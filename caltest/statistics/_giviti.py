@@ -38,8 +38,8 @@ class GiViTI(Statistic):
 
     The null distribution accounts for the selection. ``method="asymptotic"`` is the limit over all degrees: a
     chi-squared number with ``first_degree + 1`` degrees of freedom, to which those of further powers are added only if
-    they are significant. R's givitiR takes the part of it that has the selected degree. It needs many events; simulated
-    labels, the default, do not. Weights multiply the terms of the likelihood; the limit is then not known.
+    they are significant. R's givitiR takes the distribution given the selected degree. The limit needs many events;
+    simulated labels, the default, do not. Weights multiply the terms of the likelihood; the limit is then not known.
 
     Parameters
     ----------
