@@ -23,7 +23,8 @@ GROUPS: list[tuple[str, str, str, str]] = [
     ("tests", "Is the model calibrated?", "hypothesis_tests", "calibration_test calibration_table calibration_report "
      "gce_table multilabel_table subgroup_tests cross_val_calibration by_fold residual_correlation revision_test"),
     ("classical", "Classical tests by name", "hypothesis_tests", "spiegelhalter_test hosmer_lemeshow_test cox_test "
-     "giviti_test bridge_test skce_test tcal_test"),
+     "safe_hosmer_lemeshow_test giviti_test giviti_belt stukel_test osius_rojek_test le_cessie_test "
+     "sum_of_squares_test bridge_test skce_test tcal_test"),
     ("enough", "Is it calibrated well enough, and with how many observations?", "hypothesis_tests", ""),
     ("errors", "How large is the error?", "estimation", "calibration_error noise_floor l2_interval bootstrap_interval "
      "squared_l2_target calibration_in_the_large calibration_slope histogram_regression"),
@@ -31,6 +32,7 @@ GROUPS: list[tuple[str, str, str, str]] = [
      "mean_confidence overconfidence_score underconfidence_score entropy normalized_entropy"),
     ("curves", "Where is it miscalibrated? Curves and diagrams", "estimation", ""),
     ("comparison", "Which model is better calibrated?", "comparison", ""),
+    ("ranking", "Ranks of many models", "ranking", ""),
     ("recalibration", "Repair", "recalibration", ""),
     ("clinical", "Clinical prediction models", "clinical", ""),
     ("streaming", "Large data and monitoring", "streaming", ""),
