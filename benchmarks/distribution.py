@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_BYTES = 2 * 2**20
-"""Of the wheel: 2 MiB, half of it compressed text of docstrings."""
+"""Of the wheel: 2 MiB."""
 
 
 def wanted() -> set[str]:
