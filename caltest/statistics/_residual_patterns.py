@@ -62,7 +62,8 @@ class Patterns:
         """Return the weighted sums of residuals ``(..., n_patterns)`` of outcomes ``(..., n_samples)``."""
         if not len(self.order):
             return np.zeros((*outcomes.shape[:-1], 0))
-        residual = outcomes[..., self.order] - sample.expected[self.order, 1]
+        # np.take keeps the order in memory, on which sums depend; an index does not. So do the other ones below.
+        residual = np.take(outcomes, self.order, axis=-1) - sample.expected[self.order, 1]
         if sample.weight is not None:
             residual *= sample.weight[self.order]
         if len(self.first) == len(self.order):
@@ -206,7 +207,7 @@ class OsiusRojek(PatternStatistic):
         spread = self._variance(patterns)
         if not spread > _ROUNDING * max(len(variance), 1):  # a single observation at 1/2 has always the same square
             return np.zeros(residual.shape[:-1])
-        return np.asarray(((np.square(residual[..., kept]) / variance).sum(axis=-1) - len(variance)) / np.sqrt(spread))
+        return np.asarray(((np.square(np.compress(kept, residual, axis=-1)) / variance).sum(axis=-1) - len(variance)) / np.sqrt(spread))
 
     @staticmethod
     def _variance(patterns: Patterns) -> float:
@@ -288,7 +289,7 @@ class LeCessie(PatternStatistic):
             return np.zeros(residual.shape[:-1])
         below = np.zeros((*residual.shape[:-1], residual.shape[-1] + 1))
         np.cumsum(residual, axis=-1, out=below[..., 1:])
-        smoothed = np.square(below[..., stop] - below[..., start])
+        smoothed = np.square(np.take(below, stop, axis=-1) - np.take(below, start, axis=-1))
         return np.asarray(
             (smoothed * np.divide(weight, variance, out=np.zeros_like(weight), where=variance > 0)).sum(-1)
         )

@@ -38,7 +38,6 @@ def results(curve, comparison):
     return [
         (curve, 1),
         (ct.calibration_band(y_true, y_prob, n_resamples=99, rng=0), 1),
-        (ct.hypothesis_tests.giviti_belt(y_true, y_prob), 1),
         (ct.smooth_reliability_curve(y_true, y_prob, n_resamples=19, rng=0), 1),
         (comparison, 3),
         (ct.training_track(None, {"one": epochs, "two": epochs[:3]}, **quick), 4),
@@ -63,7 +62,8 @@ def results(curve, comparison):
             ),
             1,
         ),
-        (ct.leaderboard(y_true, models, by=("brier", "l2"), **quick), 2),
+        (ct.leaderboard(digits, models, by=("brier", "l2"), **quick), 2),
+        (ct.hypothesis_tests.giviti_belt(y_true, y_prob), 1),
         (ct.clinical.clinical_calibration(y_true == 3, y_prob[:, 3], **quick), 1),
         (ct.simplex_diagram(y_true, y_prob, lens=ct.TopK(2), rng=0), 1),
         (ct.calibration_test(y_true, y_prob, **quick), 5),

@@ -598,7 +598,7 @@ def test_statistics_by_name():
         ("Hosmer-Lemeshow", "is a name of other packages; use HosmerLemeshow()."),
         ("logloss", "use log_score for its value, and TemperatureScore() for a test of it."),
         ("ECE(", "`statistic` 'ECE(' is not a Python expression such as ECE(EqualWidth(15))."),
-        ("ECE(EqualWidth(0))", "`n_cells` must be an integer >= 1 or"),
+        ("ECE(EqualWidth(0))", '`n_cells` must be an integer >= 1, "sqrt" or'),
         ("print(3)", "there is no print"),
         ("ECE().evaluate", "is neither a name, a call of one, a list nor a literal"),
     ],
