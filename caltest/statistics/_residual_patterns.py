@@ -207,7 +207,8 @@ class OsiusRojek(PatternStatistic):
         spread = self._variance(patterns)
         if not spread > _ROUNDING * max(len(variance), 1):  # a single observation at 1/2 has always the same square
             return np.zeros(residual.shape[:-1])
-        return np.asarray(((np.square(np.compress(kept, residual, axis=-1)) / variance).sum(axis=-1) - len(variance)) / np.sqrt(spread))
+        chi_square = (np.square(np.compress(kept, residual, axis=-1)) / variance).sum(axis=-1)
+        return np.asarray((chi_square - len(variance)) / np.sqrt(spread))
 
     @staticmethod
     def _variance(patterns: Patterns) -> float:
