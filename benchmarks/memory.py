@@ -1,4 +1,4 @@
-"""How far the peak of memory grows beyond the loaded predictions, in a fresh process for each test (Linux)."""
+"""How far the peak of memory grows beyond the loaded predictions, in a fresh process for each call (Linux)."""
 
 import json
 import subprocess
@@ -27,24 +27,31 @@ def kilobytes(field):
     status = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in status if line.startswith(field)).split()[1])
 
-folder, options, n_resamples = sys.argv[1], eval(sys.argv[2]), int(sys.argv[3])
+folder, call, n_resamples = sys.argv[1], eval("lambda **options: " + sys.argv[2]), int(sys.argv[3])
 warnings.simplefilter("ignore", caltest.results.CalibrationWarning)
 y_true, y_prob = np.load(folder + "/y_true.npy"), np.load(folder + "/y_prob.npy")
 before = kilobytes("VmRSS")
 begin = time.perf_counter()
-caltest.calibration_test(y_true, y_prob, **options, n_resamples=n_resamples, rng=0)
+call(n_resamples=n_resamples, rng=0)
 grown = 1024 * (kilobytes("VmHWM") - before)
 print(json.dumps([grown, time.perf_counter() - begin]))
 """
 ROWS = "resampling=Consistency(resample_predictions=True)"
-TESTS = {
-    "default test": "dict()",
-    "confidence ECE, exact": "dict(lens=Confidence(), statistic=ECE(EqualWidth(15)))",
-    "canonical ECE, fixed cells, predictions fixed": "dict(statistic=ECE(EqualWidth(3, axes='all')))",
-    "confidence ECE, observations resampled": f"dict(lens=Confidence(), statistic=ECE(EqualWidth(15)), {ROWS})",
-    "equal-mass cells re-fitted": f"dict(lens=Confidence(), statistic=ECE(EqualMass(15)), {ROWS})",
-    "canonical ECE, fixed cells, observations resampled": f"dict(statistic=ECE(EqualWidth(3, axes='all')), {ROWS})",
-    "canonical ECE, tree re-fitted": f"dict(statistic=ECE(VarianceTree()), {ROWS})",
+TEST = "calibration_test(y_true, y_prob, **options{})"
+CALLS = {
+    "default test": TEST.format(""),
+    "table of 12 lenses": "calibration_table(y_true, y_prob, **options)",
+    "report": "calibration_report(y_true, y_prob, **options)",
+    "confidence ECE, exact": TEST.format(", lens=Confidence(), statistic=ECE(EqualWidth(15))"),
+    "canonical ECE, fixed cells, predictions fixed": TEST.format(", statistic=ECE(EqualWidth(3, axes='all'))"),
+    "confidence ECE, observations resampled": TEST.format(
+        f", lens=Confidence(), statistic=ECE(EqualWidth(15)), {ROWS}"
+    ),
+    "equal-mass cells re-fitted": TEST.format(f", lens=Confidence(), statistic=ECE(EqualMass(15)), {ROWS}"),
+    "canonical ECE, fixed cells, observations resampled": TEST.format(
+        f", statistic=ECE(EqualWidth(3, axes='all')), {ROWS}"
+    ),
+    "canonical ECE, tree re-fitted": TEST.format(f", statistic=ECE(VarianceTree()), {ROWS}"),
 }
 
 
@@ -58,8 +65,8 @@ def section(n: int, n_resamples: int) -> str:
         np.save(f"{folder}/y_true.npy", y_true)
         np.save(f"{folder}/y_prob.npy", y_prob)
         size = y_prob.nbytes
-        for name, options in TESTS.items():
-            grown, seconds = measure(folder, options, n_resamples)
+        for name, call in CALLS.items():
+            grown, seconds = measure(folder, call, n_resamples)
             growth = grown / size
             rows.append((name, f"{grown / 2**20:.0f} MB", ratio(growth), verdict(growth <= TARGET), duration(seconds)))
             print(*rows[-1], sep=" | ", flush=True)
@@ -67,8 +74,8 @@ def section(n: int, n_resamples: int) -> str:
     return table((*head, "of the predictions", f"target {TARGET:g}x is", "time"), rows)
 
 
-def measure(folder: str, options: str, n_resamples: int) -> tuple[float, float]:
+def measure(folder: str, call: str, n_resamples: int) -> tuple[float, float]:
     """Return bytes and seconds."""
-    command = [sys.executable, "-c", CHILD, folder, options, str(n_resamples)]
+    command = [sys.executable, "-c", CHILD, folder, call, str(n_resamples)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return tuple(json.loads(ran.stdout))

@@ -226,7 +226,8 @@ def _whole(sample: Sample, partition: Any) -> NDArray[np.uint64]:
 def _class_tables(sample: Sample, partition: Any, prob: OutcomeProb) -> tuple[Floats, NDArray[np.uint64]]:
     """Return null probabilities ``(n_outcomes, n_samples)`` in the order of the strata, and alias tables."""
     row = sample.once(_strata, partition).row
-    return np.ascontiguousarray(sample.null_prob[row].T), _records(prob(sample)[row])
+    records = _records(prob(sample)[row])  # first: what it needs on the way is free before the next copy
+    return np.ascontiguousarray(sample.null_prob[row].T), records
 
 
 def _class_records(sample: Sample, prob: OutcomeProb) -> NDArray[np.uint64]:
@@ -236,8 +237,12 @@ def _class_records(sample: Sample, prob: OutcomeProb) -> NDArray[np.uint64]:
 def _records(prob: Floats) -> NDArray[np.uint64]:
     """Return the alias table of each row, ``(n_samples * n_outcomes,)``, as `draw_class_rows` takes it."""
     thresholds, alias = alias_tables(prob.ravel(), np.arange(0, prob.size + 1, prob.shape[1]))
-    outcome = np.tile(np.arange(prob.shape[1], dtype=np.uint64), len(prob))
-    return thresholds.astype(np.uint64) << np.uint64(32) | alias.astype(np.uint64) << np.uint64(16) | outcome
+    records = thresholds.astype(np.uint64)  # in place, because of a million observations this is large
+    records <<= np.uint64(32)
+    alias <<= np.uint32(16)
+    records |= alias
+    records.reshape(prob.shape)[:] |= np.arange(prob.shape[1], dtype=np.uint64)
+    return records
 
 
 def _columns(sample: Sample) -> Floats:
