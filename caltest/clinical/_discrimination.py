@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest.estimation.scores._mean_interval import UNKNOWN, logit_interval
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.results import ConfidenceInterval
+
+_FEWEST_UNITS = 2  # observations, or groups, with a label, that show how much its placements vary
 
 
 def c_statistic(sample: Sample, missed: float) -> tuple[float, ConfidenceInterval]:
@@ -20,7 +23,8 @@ def c_statistic(sample: Sample, missed: float) -> tuple[float, ConfidenceInterva
     The interval is that of DeLong, DeLong and Clarke-Pearson (1988) for the logit of c (Pepe 2003); with groups their
     placements are summed within each group (Obuchowski 1997). If the predictions separate the labels, the number m of
     disjoint pairs of an event and another observation, the smaller of their numbers, bounds c: :math:`c^m` is at most
-    the probability of that.
+    the probability of that. A single event, or a single other observation, does not show how much c varies: it has no
+    interval.
     """
     value, influence = placements(sample)
     if math.isnan(value):
@@ -33,7 +37,10 @@ def c_statistic(sample: Sample, missed: float) -> tuple[float, ConfidenceInterva
 
 
 def placements(sample: Sample) -> tuple[float, Floats]:
-    """Return the c-statistic, and what each observation adds to it, ``(n_samples,)``; NaN if all labels are equal."""
+    """Return the c-statistic, and what each observation adds to it, ``(n_samples,)``; NaN if all labels are equal.
+
+    What observations add is unknown, NaN, if one of the labels is that of a single observation or of a single group.
+    """
     event, weight = sample.outcome > 0, sample.weight_or_ones
     of_events, of_others = weight * event, weight * ~event
     total, rest = float(of_events.sum()), float(of_others.sum())
@@ -43,6 +50,8 @@ def placements(sample: Sample) -> tuple[float, Floats]:
     others_below, events_below = _below(place, of_others), _below(place, of_events)
     placement = np.where(event, others_below / rest, 1 - events_below / total)
     value = float(np.average(placement, weights=of_events))
+    if min(_count_units(sample, event), _count_units(sample, ~event)) < _FEWEST_UNITS:
+        return value, np.full(sample.n_samples, math.nan)
     influence = (placement - value) * np.where(event, 1 / total, 1 / rest) * sample.n_samples
     if sample.group is None:  # the variances of the placements of events and of others have a mean each
         n, number = sample.n_samples, np.where(event, np.count_nonzero(event), np.count_nonzero(~event))
@@ -53,6 +62,11 @@ def placements(sample: Sample) -> tuple[float, Floats]:
 def concordance(prob: Floats, of_events: Floats, of_others: Floats) -> float:
     """Return the c-statistic of predictions with weights of events and of other observations, ``(n_samples,)``."""
     return float(np.average(_below(_places(prob), of_others) / of_others.sum(), weights=of_events))
+
+
+def _count_units(sample: Sample, which: NDArray[np.bool_]) -> int:
+    """Return the number of some observations, or of the groups that hold them."""
+    return int(np.count_nonzero(which)) if sample.group is None else len(np.unique(sample.group[which]))
 
 
 def _places(prob: Floats) -> Integers:

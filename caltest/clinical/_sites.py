@@ -261,11 +261,11 @@ def calibration_by_site(
     Notes
     -----
     A site without events counts as half an event in the mean of O/E, and a note says so; its own interval is exact. A
-    site with fewer than 5 events or other observations has no slope and no ICI, and one without any has no c-statistic:
-    these are left out of the summaries, which then describe larger sites. The ICI, which grows with the noise of small
-    sites, has no summary; its interval is found in up to 256 cells (bins) of neighbouring predictions. Intervals for a
-    new site need many sites: with 10 of them they are known roughly, and they suppose that sites are normal on their
-    scale.
+    site with fewer than 5 events or other observations has no slope and no ICI, and one without any has no c-statistic,
+    whose interval needs two of both: these are left out of the summaries, which then describe larger sites. The ICI,
+    which grows with the noise of small sites, has no summary; its interval is found in up to 256 cells (bins) of
+    neighbouring predictions. Intervals for a new site need many sites: with 10 of them they are known roughly, and they
+    suppose that sites are normal on their scale.
 
     References
     ----------

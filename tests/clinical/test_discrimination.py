@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit, ndtri
 
 from caltest.clinical._discrimination import c_statistic
-from caltest.predictions._sample import make_sample
+from caltest.predictions._sample import induce, make_sample
 from tests.reference.val_prob import breast_cancer, cat, digit_8
 
 MISSED = 0.025
@@ -65,3 +65,15 @@ def test_constant_predictions_tell_nothing_apart():
     value, interval = c_statistic(make_sample(np.arange(20) % 2, np.full(20, 0.5)), MISSED)
     assert value == 0.5
     assert np.isnan(interval.low)
+
+
+@pytest.mark.parametrize("group", [None, np.r_[0, 0, np.arange(1, 40) // 2]])
+def test_a_single_event_has_no_interval(group):
+    """Its placement does not show how much placements vary; with groups a single one with events does not."""
+    n = 41
+    p = np.r_[0.7, 0.7, np.linspace(0.02, 0.95, n - 2)]
+    y = (np.arange(n) < (1 if group is None else 2)).astype(int)
+    for labels, prob in ((y, p), (1 - y, 1 - p)):
+        value, interval = c_statistic(induce(np.column_stack([1 - prob, prob]), labels, group=group), MISSED)
+        assert 0.6 < value < 0.8
+        assert np.isnan(interval).all()
