@@ -107,6 +107,11 @@ class UpdateTest(Result):
             return f"No update is called for ({p}). This does not prove that the model is calibrated."
         if self.update == "intercept":
             side = "too low" if self.intercept > 0 else "too high"
+            if math.isinf(self.intercept):
+                return (
+                    f"Predicted risks are {side} ({p}), and these labels are all equal, so that no finite intercept is "
+                    "the best one: collect more observations before the model is updated."
+                )
             wrong = f"no wrong slope is found ({of_slope})"
             if math.isnan(self.slope):
                 wrong = "there is no slope, of too few events or of predictions that are all equal"
@@ -213,7 +218,8 @@ def update_test(y_true: ArrayLike, y_prob: ArrayLike, **options: Unpack[Clinical
     ------
     ValueError
         If ``y_prob`` has values outside [0, 1], a label is unknown or lengths differ; if there are more than two
-        classes; if all labels are equal; if ``n_resamples`` < 1, or ``alpha`` is not strictly between 0 and 1.
+        classes; if all labels are equal, or had been given probability 0; if ``n_resamples`` < 1, or ``alpha`` is not
+        strictly between 0 and 1.
 
     See Also
     --------
@@ -252,6 +258,7 @@ def update_test(y_true: ArrayLike, y_prob: ArrayLike, **options: Unpack[Clinical
     level = options["alpha"]
     sample = event_sample(y_true, y_prob, options)
     impossible = are_impossible(sample.given, sample.outcome)
+    refuse_if(impossible.all(), "`y_prob` must be above 0 for a label, got 0 for every one, which no update mends.")
     if impossible.any():
         sample = sample.take(np.flatnonzero(~impossible))
     how: dict[str, Any] = drawing_of(options, sample)

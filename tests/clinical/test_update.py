@@ -111,3 +111,14 @@ def test_times_to_an_event_are_not_covered():
             judge(time, risk)
     with pytest.raises(ValueError, match="Times to an event"):
         calibration_by_site(time, risk, site=np.arange(50) % 2)
+
+
+def test_labels_that_are_all_impossible_or_leave_one_label():
+    half = np.repeat([0.0, 1.0], 10)
+    with pytest.raises(ValueError, match="`y_prob` must be above 0 for a label, got 0 for every one"):
+        update_test(1 - half.astype(int), half, **QUICK)
+    found = update_test(half.astype(int), half / 5, **QUICK)
+    assert (found.update, found.intercept) == ("intercept", np.inf)
+    assert found.conclusion.startswith("Predicted risks are too low (p = 0.005), and these labels are all equal")
+    with pytest.raises(ValueError, match="there is no finite update"):
+        found.updated([0.2])
