@@ -26,6 +26,7 @@ _DRAWS = 999
 _SPANNED = 1e-6  # of the logits, what features may leave unexplained
 _FITTED = 0.01  # of a standard error, what a fit may lack
 _NO_SPREAD = 1e-12
+_EXPLAINED = 1e-9  # of the variance, which rounding leaves where the features explain all of it
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -189,7 +190,7 @@ def sum_of_squares_test(
         f"maximum likelihood, without a penalty; the fit of these lacks {lack:.2g} standard errors. For new labels use "
         "spiegelhalter_test.",
     )
-    squares, expected, spread = (float(part[0]) for part in fit.parts(event[None], outcome[None].astype(np.float64)))
+    squares, expected, spread = (float(part[0]) for part in fit.refitted(outcome[None].astype(np.float64)))
     z = float(_standardised(squares - expected, spread))
     n_resamples, smallest = 0, 0.0
     if method == "asymptotic":
@@ -268,14 +269,19 @@ class _Fit:
         information = (variance @ product).reshape(-1, n_features, n_features) + _NO_SPREAD * np.eye(n_features)
         along = (variance * slope) @ design
         explained = (along * np.linalg.solve(information, along[:, :, None])[:, :, 0]).sum(axis=1)
-        left = (variance * slope**2).sum(axis=1) - explained
-        return np.square(outcome - prob).sum(axis=1), variance.sum(axis=1), np.sqrt(left.clip(0.0))
+        total = (variance * slope**2).sum(axis=1)
+        left = np.where(total - explained > _EXPLAINED * total, total - explained, 0.0)
+        return np.square(outcome - prob).sum(axis=1), variance.sum(axis=1), np.sqrt(left)
+
+    def refitted(self, outcome: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return `parts` of the fits to labels; of the observed ones too, as a fit that lacks little may move Z."""
+        return self.parts(expit(self.curves.logits(outcome)), outcome)
 
     def simulate(self, n_resamples: int, rng: np.random.Generator, report: Callable[[float, float], None]) -> Floats:
         """Return :math:`|Z|` of simulated labels, ``(n_resamples,)``."""
 
         def sizes(outcome: Floats) -> Floats:
-            squares, expected, spread = self.parts(expit(self.curves.logits(outcome)), outcome)
+            squares, expected, spread = self.refitted(outcome)
             return np.abs(_standardised(squares - expected, spread))
 
         found = []

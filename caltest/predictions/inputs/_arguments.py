@@ -52,7 +52,7 @@ _OBSERVATIONS = ("sample_weight", "groups", "groups_a", "groups_b", "folds", "he
 _AS_THEY_ARE = {"class_prob", "logits"}  # what `input` does not tell
 _WARNED = {"C902", "C903", "C904"}  # what was assumed and changed is said beside a bare number too
 _COUNTS = ("n_resamples", "n_kernel_resamples")
-_BESIDE = {"y_true", *_PROBS, "sample_weight", "groups", "folds", "held_out", "subgroup", "site"}
+_BESIDE = {"y_true", *_PROBS, "sample_weight", "groups", "folds", "held_out", "subgroup", "site", "features"}
 _BESIDE |= {"time", "lead", "forecast_of"}
 _BESIDE_OF_TWO = {"y_true_a", "prob_a", "groups_a"}, {"y_true_b", "prob_b", "groups_b"}
 """Arguments that belong to the same observations, of one data set and of two."""

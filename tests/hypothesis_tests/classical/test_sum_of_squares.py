@@ -127,3 +127,32 @@ def test_refusals():
     check_refused(lambda: sum_of_squares_test(y, y * 1.0, x), ValueError, "`y_prob` must be above 0 and below 1")
     three = np.full((300, 3), 1 / 3)
     check_refused(lambda: sum_of_squares_test(np.arange(300) % 3, three, x), ValueError, "`y_prob` must be the prob")
+
+
+@pytest.mark.parametrize("method", ["asymptotic", "monte-carlo"])
+def test_features_that_explain_all_of_the_variance_reject_nothing(method):
+    """A saturated model has Z = 0 / 0; what its solver and rounding leave of both is no evidence."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, (300, 1)).astype(float)
+    y = (rng.random(300) < 0.2 + 0.3 * x[:, 0]).astype(int)
+    p = LogisticRegression(C=np.inf).fit(x, y).predict_proba(x)[:, 1]
+    draws = {"n_resamples": 99, "rng": 0} if method == "monte-carlo" else {}
+    result = sum_of_squares_test(y, p, x, method=method, **draws)
+    assert (result.statistic, result.pvalue) == (0.0, 1.0)
+
+
+def test_how_far_the_solver_went_moves_nothing():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, (300, 2)).astype(float)
+    y = (rng.random(300) < 0.2 + 0.3 * x[:, 0]).astype(int)
+    first, last = (LogisticRegression(C=np.inf, tol=tol).fit(x, y).predict_proba(x)[:, 1] for tol in (1e-4, 1e-10))
+    assert np.abs(first - last).max() > 1e-6
+    found = [sum_of_squares_test(y, p, x, method="asymptotic").statistic for p in (first, last)]
+    assert found[0] == pytest.approx(found[1], abs=1e-6)
+
+
+def test_frames_whose_rows_are_in_another_order_are_refused():
+    pd = pytest.importorskip("pandas", reason="pandas is missing: install it by pip install caltest[pandas]")
+    y, p, x = problem(50)
+    with pytest.raises(ValueError, match="`y_prob` and `features` must have the same index"):
+        sum_of_squares_test(y, pd.Series(p), pd.DataFrame(x, index=np.arange(50)[::-1]), n_resamples=9)
