@@ -15,7 +15,7 @@ from caltest.estimation.event._event_cells import EventCells
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._frames import read_observations
+from caltest.predictions.inputs._frames import read_observations, refuse_other_indexes
 from caltest.predictions.inputs._refusals import refuse_if, require
 from caltest.predictions.inputs._validation import SeedLike, one_of, validate_count, validate_rng
 from caltest.results import Result
@@ -268,6 +268,7 @@ def optimism_corrected(
     boot = validation == "bootstrap"
     number = (_BOOTSTRAP if boot else _REPEATS) if n_resamples is None else validate_count(n_resamples, "n_resamples")
     distances = ICI(smoother), E90(smoother), Emax(smoother)
+    refuse_other_indexes({"X": X, "y": y})
     features, label = indexable(X, np.asarray(read_observations(y, "y")))
     event = _validate_labels(label)
     generator = validate_rng(rng)

@@ -197,3 +197,10 @@ def test_bad_values(y, more, words):
 def test_an_estimator_without_probabilities():
     with pytest.raises(TypeError, match="`estimator` must have `predict_proba`"):
         optimism_corrected(LinearSVC(), *patients())
+
+
+def test_frames_whose_rows_are_in_another_order_are_refused():
+    pd = pytest.importorskip("pandas", reason="pandas is missing: install it by pip install caltest[pandas]")
+    x, y = pd.DataFrame({"age": np.arange(40.0)}), pd.Series(np.arange(40) % 2, index=np.arange(40)[::-1])
+    with pytest.raises(ValueError, match="`X` and `y` must have the same index"):
+        optimism_corrected(LogisticRegression(), x, y, n_resamples=1)
