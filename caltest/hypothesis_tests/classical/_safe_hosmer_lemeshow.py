@@ -156,7 +156,8 @@ def safe_hosmer_lemeshow_test(
     """
     splits = validate_count(n_splits, "n_splits", minimum=1)
     sample, about = event_of(y_true, y_prob, options)
-    p, y, n = sample.event, sample.outcome.astype(np.float64), sample.n_samples
+    order = np.lexsort((sample.outcome, sample.event))  # so that the order of the rows does not matter
+    p, y, n = sample.event[order], sample.outcome[order].astype(np.float64), sample.n_samples
     refuse_if(n < _FEWEST, f"`y_true` must hold at least {_FEWEST} observations, two for each half, got {n}.")
     rng = validate_rng(options["rng"])
     found = np.empty(splits)

@@ -36,7 +36,7 @@ def test_equals_loops():
 
 def test_the_mean_over_splits():
     y, p = problem()
-    order = np.argsort(p, kind="stable")
+    order = np.lexsort((y, p))
     rng, found = np.random.default_rng(3), []
     for _ in range(5):
         drawn = rng.permutation(200)
@@ -89,3 +89,11 @@ def test_refusals():
     y, p = problem()
     check_refused(lambda: safe_hosmer_lemeshow_test(y, p, n_splits=0), ValueError, "`n_splits` must be")
     check_refused(lambda: safe_hosmer_lemeshow_test(y[:3], p[:3]), ValueError, "`y_true` must hold at least 4")
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    y, p = problem(300)
+    p = p.round(1).clip(0.1, 0.9)  # ties, of both labels
+    order = np.random.default_rng(1).permutation(len(y))
+    found = [safe_hosmer_lemeshow_test(a, b, rng=0).statistic for a, b in ((y, p), (y[order], p[order]))]
+    assert found[0] == found[1]
