@@ -1,6 +1,7 @@
 """Internal validation: the numbers of R with R's resamples, cross-validation by loops, and models of known truth."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 from sklearn.datasets import load_breast_cancer
@@ -200,7 +201,6 @@ def test_an_estimator_without_probabilities():
 
 
 def test_frames_whose_rows_are_in_another_order_are_refused():
-    pd = pytest.importorskip("pandas", reason="pandas is missing: install it by pip install caltest[pandas]")
     x, y = pd.DataFrame({"age": np.arange(40.0)}), pd.Series(np.arange(40) % 2, index=np.arange(40)[::-1])
     with pytest.raises(ValueError, match="`X` and `y` must have the same index"):
         optimism_corrected(LogisticRegression(), x, y, n_resamples=1)

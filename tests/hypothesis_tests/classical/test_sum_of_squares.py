@@ -1,6 +1,7 @@
 """The unweighted sum of squares test: equal to R's rms, its level, and what it refuses."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
@@ -152,7 +153,6 @@ def test_how_far_the_solver_went_moves_nothing():
 
 
 def test_frames_whose_rows_are_in_another_order_are_refused():
-    pd = pytest.importorskip("pandas", reason="pandas is missing: install it by pip install caltest[pandas]")
     y, p, x = problem(50)
     with pytest.raises(ValueError, match="`y_prob` and `features` must have the same index"):
         sum_of_squares_test(y, pd.Series(p), pd.DataFrame(x, index=np.arange(50)[::-1]), n_resamples=9)
