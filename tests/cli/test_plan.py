@@ -129,3 +129,12 @@ def test_widths_of_a_validation(risks, run):
     assert (code, "must be usual, or widths such as" in " ".join(err.split())) == (2, True)
     code, _, err = run("plan", path, "--points", "20", "--widths", "slope=1")
     assert (code, "must name at least one of observed_expected" in " ".join(err.split())) == (2, True)
+
+
+def test_widths_with_groups_say_what_they_suppose(run, tmp_path):
+    path = tmp_path / "risks.csv"
+    path.write_text("risk,patient\n" + "".join(f"0.{10 + k},{k // 4}\n" for k in range(80)))
+    code, text, err = run("plan", path, "--points", "20", "--groups", "patient", "--widths", "usual")
+    assert (code, err) == (0, "")
+    supposed, _, _ = text.partition("Sample size of a validation")
+    assert supposed.endswith("If labels of a group are independent of each other:\n\n")
