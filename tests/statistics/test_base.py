@@ -108,7 +108,7 @@ def test_equals_the_loops(kind, share):
     """On every problem, lens and weight if slow; by default on a fifth of them, other options on a 15th."""
 
     if kind is caltest.statistics.GiViTI and share == 1:
-        pytest.xfail("a defect: likelihoods from sums of powers cancel where logits of float32 reach far, by up to .016")
+        pytest.xfail("a defect: likelihoods from sums of powers cancel where float32 logits reach far, by up to .016")
 
     def check(case):
         statistic, (view, weighted, sample) = case
