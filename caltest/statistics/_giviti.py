@@ -107,16 +107,15 @@ class GiViTI(Statistic):
         inner = np.isfinite(sample.of_predictions(logits))
         happened = outcomes[:, inner]
         curves = sample.of_predictions(fit_polynomials, self.last_degree)
-        sums = curves.sums(happened)
         null = sample.of_predictions(_Null.of)
         base = null.twice_log_likelihood(happened)
         degree = np.full(len(outcomes), self.first_degree)
-        twice = curves.fit(sums, self.first_degree)[1]
+        twice = curves.fit(happened, self.first_degree)[1]
         rising = np.arange(len(outcomes))
         for more in range(self.first_degree + 1, self.last_degree + 1):
             if not rising.size:
                 break
-            higher = curves.fit(sums[rising], more)[1]
+            higher = curves.fit(happened[rising], more)[1]
             better = higher - twice[rising] >= limit
             rising = rising[better]
             twice[rising], degree[rising] = higher[better], more
@@ -142,7 +141,7 @@ class GiViTI(Statistic):
         curves = sample.of_predictions(fit_polynomials, self.last_degree)
         if not inner.any():
             return {"selected_degree": int(degree), "coefficients": np.full(degree + 1, np.nan)}
-        (fitted,), _ = curves.fit(curves.sums(sample.outcome[None, inner]), int(degree))
+        (fitted,), _ = curves.fit(sample.outcome[None, inner], int(degree))
         return {"selected_degree": int(degree), "coefficients": curves.of_logit(fitted)}
 
 

@@ -39,14 +39,11 @@ class LogisticCurves:
         Coefficients that return the predictions themselves.
     weight : array of shape (n_samples,)
         Weights of the observations.
-    basis : array of shape (n_raw_features, n_features)
-        What the raw features are multiplied by to give those of the design.
     """
 
     design: Floats
     start: Floats
     weight: Floats
-    basis: Floats
 
     @classmethod
     def of(cls, logit: Floats, raw: Floats, weight: Floats) -> LogisticCurves:
@@ -54,11 +51,9 @@ class LogisticCurves:
         root = np.sqrt(weight * np.exp(-np.logaddexp(0, logit) - np.logaddexp(0, -logit)))[:, None]
         weighted = raw * root
         length = np.sqrt(np.square(weighted).sum(axis=0))
-        scale = np.where(length > 0, length, 1.0)
-        left, size, right = np.linalg.svd(weighted / scale, full_matrices=False)
-        kept = size > _RANK * size.max(initial=0.0)
-        basis = right[kept].T / size[kept] / scale[:, None]
-        return cls(left[:, kept] / root, left[:, kept].T @ (root[:, 0] * logit), weight, basis)
+        left, size, _ = np.linalg.svd(weighted / np.where(length > 0, length, 1.0), full_matrices=False)
+        kept = left[:, size > _RANK * size.max(initial=0.0)]
+        return cls(kept / root, kept.T @ (root[:, 0] * logit), weight)
 
     def coefficients(self, sums: Floats) -> Floats:
         """Return the largest likelihood's coefficients of sums of the design over events, both ``(..., n_features)``.
@@ -92,24 +87,24 @@ class LogisticCurves:
         """Return the fitted logits ``(n_replicates, n_samples)`` of outcomes 0 and 1 of the same shape."""
         if not self.design.shape[1]:  # without observations
             return np.zeros(outcomes.shape)
-        happened = np.ascontiguousarray(outcomes, dtype=np.float64)
         coefficient = np.tile(self.start, (len(outcomes), 1))
         if len(self.design) > 2 * _MOST_CELLS:
             place, cells = self._cells
-            share = np.add.reduceat(happened * self.weight, place, axis=1) / cells.weight
-            solved = cells._fit(share, coefficient, _FEW_STEPS)
+            share = np.add.reduceat(outcomes * self.weight, place, axis=1) / cells.weight
+            solved = cells.improve(share, coefficient, _FEW_STEPS)
             coefficient[~solved] = self.start
-        self._fit(happened, coefficient, _MOST_STEPS)
+        self.improve(outcomes, coefficient)
         curves = np.zeros(outcomes.shape)
         for each, feature in zip(coefficient.T, self._columns, strict=True):  # a product depends on the shapes
             curves += each[:, None] * feature
         return curves
 
-    def _fit(self, outcomes: Floats, coefficient: Floats, most_steps: int) -> Booleans:
-        """Move coefficients ``(n_replicates, n_features)`` to the best ones; return which have arrived."""
+    def improve(self, outcomes: NDArray[Any], coefficient: Floats, most_steps: int = _MOST_STEPS) -> Booleans:
+        """Move coefficients ``(n_replicates, n_features)`` in place to the best ones; return which have arrived."""
         solved = np.empty(len(outcomes), dtype=np.bool_)
         limits = most_steps, _LONGEST, _NEAR, _SOLVED, _RIDGE
-        fit_logistic(self._columns, self.weight, outcomes, *limits, coefficient, solved)
+        happened = np.ascontiguousarray(outcomes, dtype=np.float64)
+        fit_logistic(self._columns, self.weight, happened, *limits, coefficient, solved)
         return solved
 
     @cached_property
@@ -125,7 +120,7 @@ class LogisticCurves:
         place = np.arange(0, len(self.design), -(-len(self.design) // _MOST_CELLS))
         weight = np.add.reduceat(self.weight, place)
         design = np.add.reduceat(self.design * self.weight[:, None], place) / weight[:, None]
-        return place, LogisticCurves(design, self.start, weight, self.basis)
+        return place, LogisticCurves(design, self.start, weight)
 
     def fitted(self, outcomes: NDArray[Any]) -> Floats:
         """Return the fitted probabilities ``(n_replicates, n_samples)`` of outcomes 0 and 1 of the same shape."""

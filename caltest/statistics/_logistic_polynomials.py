@@ -17,6 +17,8 @@ from caltest.statistics._recalibration_scores import logits
 
 _WIDTH, _CELLS = 0.25, 32  # of a cell of logits, and least number of cells
 _NODES = 5  # of a cell: integrals of polynomials up to degree 9 are those of its observations
+_RANK = 1e-10  # length of what a power adds, on logits from -1 to 1: with less it adds nothing
+_FAR = 20.0  # logits from the predictions to a fitted curve: products of sums with its coefficients would cancel
 _STEEP = 0.5  # difference of fitted logits at neighbouring nodes of a cell
 
 
@@ -28,6 +30,9 @@ class LogisticPolynomials:
     the events are all that it needs from the outcomes, and A, a sum over the predictions, is the same for all outcomes.
     It is computed on nodes of Gauss in the place of many predictions. Where a fitted curve is so steep that their
     distance counts, it is fitted to all predictions.
+
+    Powers are combined to the polynomials that are orthonormal under the information of the predictions, by the
+    recurrence of Stieltjes: with those of a wide range of logits, sums over events and likelihoods would cancel.
 
     Attributes
     ----------
@@ -49,22 +54,38 @@ class LogisticPolynomials:
     node_weight: Floats = field(init=False)
     curves: list[LogisticCurves] = field(init=False)
     _beside: NDArray[np.bool_] = field(init=False)
+    _recurrence: tuple[list[float], list[float]] = field(init=False)
     _features: Floats = field(init=False)
     _rounding: float = field(init=False)
 
     def __post_init__(self) -> None:
         node, mass, beside = _nodes(self.logit, self.weight, self.most_values)
-        raw = self.powers(node)
+        middle, half = self._range
+        centre, length = _recurrence((self.logit - middle) / half, self.logit, self.weight, self.last_degree)
+        object.__setattr__(self, "_recurrence", (centre, length))
+        own, rank = self.powers(node), len(centre)
+        start = np.zeros(max(rank, 2))
+        if rank:  # the logit, of the first two polynomials
+            start[0] = (middle + half * centre[0]) * length[0]
+        if rank > 1:
+            start[1] = half * length[1] * length[0]
         size = float(np.logaddexp(0.0, self.logit) @ self.weight - np.logaddexp(0.0, node) @ mass)
+        used = [min(degree + 1, rank) for degree in range(self.last_degree + 1)]
         for name, value in {
             "node": node,
             "node_weight": mass,
-            "curves": [LogisticCurves.of(node, raw[:, : degree + 1], mass) for degree in range(self.last_degree + 1)],
+            "curves": [LogisticCurves(own[:, :n], start[:n], mass) for n in used],
             "_beside": beside,
-            "_features": self.powers(self.logit) * self.weight[:, None],
+            "_features": self.powers(self.logit),
             "_rounding": size,
         }.items():
             object.__setattr__(self, name, value)
+
+    @cached_property
+    def _range(self) -> tuple[float, float]:
+        """Middle and half of the length of the range of the logits, or 1."""
+        low, high = (self.logit.min(), self.logit.max()) if self.logit.size else (0.0, 0.0)
+        return (low + high) / 2, (high - low) / 2 or 1.0
 
     @cached_property
     def of_all_values(self) -> LogisticPolynomials:
@@ -72,33 +93,55 @@ class LogisticPolynomials:
         return LogisticPolynomials(self.logit, self.weight, self.last_degree, len(self.logit))
 
     def powers(self, logit: Floats) -> Floats:
-        """Return the polynomials of Legendre on the range of the predictions, ``(n, last_degree + 1)``."""
-        low, high = (self.logit.min(), self.logit.max()) if self.logit.size else (0.0, 0.0)
-        half = (high - low) / 2 or 1.0
-        return np.asarray(np.polynomial.legendre.legvander((logit - (low + high) / 2) / half, self.last_degree))
+        """Return the orthonormal polynomials ``(n, last_degree + 1)``, 0 from the degree on that adds nothing."""
+        middle, half = self._range
+        centre, length = self._recurrence
+        u, found = (logit - middle) / half, np.zeros((self.last_degree + 1, len(logit)))
+        before, now = np.zeros_like(u), np.ones_like(u)
+        for k in range(len(centre)):
+            now = now / length[k]
+            found[k] = now
+            before, now = now, (u - centre[k]) * now - (length[k] * before if k else 0.0)
+        return found.T
 
     def sums(self, outcomes: NDArray[Any]) -> Floats:
         """Return the sums of the powers over the events, ``(n_replicates, last_degree + 1)``."""
-        return in_equal_batches(lambda part: (part @ self._features).T, outcomes).T
+        weighted = self._features * self.weight[:, None]
+        return in_equal_batches(lambda part: (part @ weighted).T, outcomes).T
 
-    def fit(self, sums: Floats, degree: int) -> tuple[Floats, Floats]:
+    def fit(self, outcomes: NDArray[Any], degree: int) -> tuple[Floats, Floats]:
         """Return coefficients ``(n_replicates, degree + 1)`` of `powers`, and twice their log-likelihood."""
-        curves, own = self.curves[degree], self.powers(self.node)[:, : degree + 1]
-        usual = (expit(self.node) * self.node_weight) @ own
+        curves = self.curves[degree]
+        n_used = len(curves.start)
+        usual = (expit(self.node) * self.node_weight) @ curves.design
 
         def largest(part: Floats) -> Floats:  # batches are filled up with zeros, which are solved at once
-            of_basis = (part + usual) @ curves.basis
-            found = curves.coefficients(of_basis)
+            own = part + usual
+            found = curves.coefficients(own)
             logit = found @ curves.design.T
-            twice = 2 * ((found * of_basis).sum(axis=1) - np.logaddexp(0.0, logit) @ self.node_weight - self._rounding)
-            return np.vstack([(found @ curves.basis.T).T, twice, self.are_steep(logit)])
+            twice = 2 * ((found * own).sum(axis=1) - np.logaddexp(0.0, logit) @ self.node_weight - self._rounding)
+            far = np.abs(logit - self.node).max(axis=-1, initial=0.0) > _FAR
+            return np.vstack([found.T, twice, self.are_steep(logit) | far])
 
-        *rows, twice, steep = in_equal_batches(largest, sums[:, : degree + 1] - usual, few=True)
-        coefficient = np.array(rows).T
-        again = steep > 0
-        if again.any():
-            coefficient[again], twice[again] = self.of_all_values.fit(sums[again], degree)
+        *rows, twice, again = in_equal_batches(largest, self.sums(outcomes)[:, :n_used] - usual, few=True)
+        coefficient = np.zeros((len(outcomes), degree + 1))
+        coefficient[:, :n_used] = np.array(rows).T
+        if (again > 0).any():
+            coefficient[again > 0, :n_used], twice[again > 0] = self._fit_observations(
+                outcomes[again > 0], coefficient[again > 0, :n_used]
+            )
         return coefficient, twice
+
+    def _fit_observations(self, outcomes: NDArray[Any], coefficient: Floats) -> tuple[Floats, Floats]:
+        """Return what `fit` does, from residuals of observations and with likelihoods whose terms have one sign."""
+        features = self._features[:, : coefficient.shape[1]]
+        found = np.ascontiguousarray(coefficient)
+        LogisticCurves(features, found[0], self.weight).improve(outcomes, found)
+        twice = []
+        for one, happened in zip(found, outcomes, strict=True):  # a product of matrices depends on the shapes
+            logit = features @ one
+            twice.append(-2 * (np.logaddexp(0.0, np.where(happened == 1, -logit, logit)) @ self.weight))
+        return found, np.array(twice)
 
     def are_steep(self, logit: Floats) -> NDArray[np.bool_]:
         """Return whether logits ``(..., n_nodes)`` differ too much between nodes, which then need all predictions."""
@@ -153,3 +196,22 @@ def _nodes(x: Floats, weight: Floats, most_values: int) -> tuple[Floats, Floats,
     kept = share > np.finfo(float).eps
     which = np.repeat(np.arange(len(first)), kept.sum(axis=1))
     return (middle[:, None] + width * place)[kept], (total[:, None] * share)[kept], np.diff(which) == 0
+
+
+def _recurrence(u: Floats, logit: Floats, mass: Floats, last_degree: int) -> tuple[list[float], list[float]]:
+    """Return centres and lengths of the polynomials of u that are orthonormal under the information of logits."""
+    log_information = -np.logaddexp(0.0, logit) - np.logaddexp(0.0, -logit)
+    information = mass * np.exp(log_information - log_information.max(initial=-np.inf))
+    centres: list[float] = []
+    lengths: list[float] = []
+    before, now = np.zeros_like(u), np.ones_like(u)
+    for k in range(last_degree + 1):
+        length = float(np.sqrt(information @ now**2))
+        if length <= (_RANK if k else 0.0):
+            break
+        now = now / length
+        centre = float(information @ (u * now**2))
+        before, now = now, (u - centre) * now - (length * before if k else 0.0)
+        centres.append(centre)
+        lengths.append(length)
+    return centres, lengths

@@ -39,7 +39,7 @@ def test_fits_are_those_of_all_observations(logit):
     curves = LogisticPolynomials(x, weight, 3)
     scaled = (x - x.mean()) / x.std()
     for degree in (1, 2, 3):
-        found, twice = curves.fit(curves.sums(y), degree)
+        found, twice = curves.fit(y, degree)
         for own, coefficient, value in zip(y, found, twice, strict=True):
             model = GLM(own, np.power(scaled[:, None], np.arange(degree + 1)), family=Binomial(), var_weights=weight)
             fit = model.fit(tol=1e-13, maxiter=200)
@@ -60,7 +60,7 @@ def test_a_fit_does_not_depend_on_those_beside_it():
     y = (rng.random((20, 400)) < expit(x)).astype(np.int8)
     y[3], y[5] = 0, x > 0  # of equal labels, and separated ones
     curves = LogisticPolynomials(x, np.ones(400), 2)
-    together = curves.fit(curves.sums(y), 2)[1]
-    assert [curves.fit(curves.sums(one[None]), 2)[1][0] for one in y] == together.tolist()
+    together = curves.fit(y, 2)[1]
+    assert [curves.fit(one[None], 2)[1][0] for one in y] == together.tolist()
     assert together[[3, 5]] == pytest.approx(0, abs=1e-6)
     assert np.isfinite(together).all()

@@ -236,7 +236,7 @@ def giviti_belt(
     polynomials = sample.of_predictions(fit_polynomials, statistic.last_degree)
     happened = sample.outcome[None, np.isfinite(logits_of(sample.prob))]
     sums = polynomials.sums(happened)[0, : degree + 1]
-    (coefficient,), _ = polynomials.fit(sums[None], int(degree))
+    (coefficient,), _ = polynomials.fit(happened, int(degree))
     low, high = polynomials.logit.min(), polynomials.logit.max()
     grid = np.linspace([low, expit(low)], [high, expit(high)], _HALF)
     x = np.unique(np.append(grid[:, 0], np.log(grid[:, 1]) - np.log1p(-grid[:, 1])).clip(low, high))
@@ -268,7 +268,7 @@ def _belts(polynomials: LogisticPolynomials, coefficient: Floats, sums: Floats, 
     """Return the smallest and the largest logits ``(n_levels, 2, n_points)`` at logits x in regions of a reach."""
     degree = len(coefficient) - 1
     curves = polynomials.curves[degree]
-    start = np.linalg.lstsq(curves.basis, coefficient, rcond=None)[0]
+    start = coefficient[: len(curves.start)]
     prob = expit(curves.design @ start)
     information = (curves.design.T * (curves.weight * prob * (1 - prob))) @ curves.design
     if np.linalg.eigvalsh(information)[0] < _SINGULAR:
@@ -277,23 +277,24 @@ def _belts(polynomials: LogisticPolynomials, coefficient: Floats, sums: Floats, 
             "labels that overlap. Use giviti_test, which does not."
         )
     root = np.linalg.inv(np.linalg.cholesky(information)).T  # in these terms the regions are almost balls
-    place = polynomials.powers(x)[:, : degree + 1] @ curves.basis @ root
+    place = polynomials.powers(x)[:, : len(start)] @ root
     direction = np.concatenate([-place, place])
-    around = LogisticCurves(curves.design @ root, np.linalg.solve(root, start), curves.weight, curves.basis @ root)
-    shift = np.concatenate([_extremes(around, sums, direction, one) for one in reach])
+    around = LogisticCurves(curves.design @ root, np.asarray(np.linalg.solve(root, start)), curves.weight)
+    shift = np.concatenate([_extremes(around, sums[: len(start)] @ root, direction, one) for one in reach])
     if polynomials.are_steep((around.start + shift) @ around.design.T).any():
         return _belts(polynomials.of_all_values, coefficient, sums, x, reach)
     logit = ((around.start + shift) * np.tile(direction, (len(reach), 1))).sum(axis=1)
     return np.asarray(logit.reshape(len(reach), 2, -1) * np.array([[-1.0], [1.0]]))
 
 
-def _extremes(curves: LogisticCurves, sums: Floats, direction: Floats, reach: float) -> Floats:
+def _extremes(curves: LogisticCurves, own: Floats, direction: Floats, reach: float) -> Floats:
     r"""Return where coefficients reach furthest in directions ``(n, n_features)``, as differences from the start.
+
+    ``own (n_features,)`` are the sums of the design over the events.
 
     They solve :math:`\nabla \ell + \mu d = 0` and :math:`2 (\ell(\hat\beta) - \ell) = k` by Newton's method, from
     the ball that the region is in the limit.
     """
-    own = sums @ curves.basis
     fitted = curves.design @ curves.start
     base = np.logaddexp(0.0, fitted)
     product = (curves.design[:, :, None] * curves.design[:, None, :]).reshape(len(curves.design), -1)
