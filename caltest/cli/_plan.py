@@ -126,7 +126,8 @@ def _run(options: argparse.Namespace) -> int:
     text, precise = wrapped(lines, "\n\n"), {}
     if (options.widths, options.prevalence, options.thresholds) != (None, None, None):
         asked = {"prevalence": options.prevalence, "thresholds": options.thresholds, "alpha": options.alpha}
-        widths = clinical_sample_size(prob, widths=options.widths or None, **asked)
+        slope = 1.0 if options.slope is None else options.slope
+        widths = clinical_sample_size(prob, slope=slope, widths=options.widths or None, **asked)
         supposed = "" if groups is None else "If labels of a group are independent of each other:\n\n"
         text, precise = f"{text}\n\n{supposed}{widths}", {"precision": widths.to_dict()}
     show(options, text, facts, detectable=[one.to_dict() for one in found], plan=plan.to_dict(), **precise)

@@ -104,12 +104,15 @@ class CurveSimulation:
 
         The target is the distance of the curve that the same smoother would have for infinitely many labels of these
         predictions. Sizes of an error at which the observed distance lies between the quantiles ``missed`` and 1 -
-        ``missed`` of the simulated ones are not contradicted. The interval holds the distances of all shapes.
+        ``missed`` of the simulated ones are not contradicted. The interval holds the distances of all shapes. A
+        distance that is smaller than nearly all of calibrated labels contradicts every size: then it ends at the
+        observed distance, because 0 alone would seem to be certain.
         """
         if self.sample.n_groups is not None and self.sample.n_groups < FEWEST_UNITS:
             return [UNKNOWN] * len(self.parts)
         limits = [self._limits(path, missed) for path in self._paths()]
         low, high = np.min([low for low, _ in limits], axis=0), np.max([high for _, high in limits], axis=0)
+        high = np.where(high > 0, high, self.observed)
         return [ConfidenceInterval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
 
     def _paths(self) -> Iterator[Path]:

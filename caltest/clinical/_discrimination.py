@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest.estimation.scores._mean_interval import UNKNOWN, logit_interval
 from caltest.predictions._arrays import Floats, Integers
@@ -20,11 +19,12 @@ def c_statistic(sample: Sample, missed: float) -> tuple[float, ConfidenceInterva
 
     .. math:: c = \frac1{n_1 n_0} \sum_{y_i = 1} \sum_{y_j = 0} \bigl(1\{p_i > p_j\} + \tfrac12 1\{p_i = p_j\}\bigr)
 
-    The interval is that of DeLong, DeLong and Clarke-Pearson (1988) for the logit of c (Pepe 2003); with groups their
-    placements are summed within each group (Obuchowski 1997). If the predictions separate the labels, the number m of
-    disjoint pairs of an event and another observation, the smaller of their numbers, bounds c: :math:`c^m` is at most
-    the probability of that. A single event, or a single other observation, does not show how much c varies: it has no
-    interval.
+    The interval has the variance of DeLong, DeLong and Clarke-Pearson (1988) for the logit of c (Pepe 2003); with
+    groups their placements are summed within each group (Obuchowski 1997). The quantile is that of Student's
+    distribution for the number of the rarer label, or of the groups with it, minus 1: these show how much c varies. If
+    the predictions separate the labels, the number m of disjoint pairs of an event and another observation, the smaller
+    of their numbers, bounds c: :math:`c^m` is at most the probability of that. A single event, or a single other
+    observation, does not show how much c varies: it has no interval.
     """
     value, influence = placements(sample)
     if math.isnan(value):
@@ -33,7 +33,7 @@ def c_statistic(sample: Sample, missed: float) -> tuple[float, ConfidenceInterva
         event = sample.outcome > 0
         end = missed ** (1 / min(np.count_nonzero(event), np.count_nonzero(~event)))
         return value, ConfidenceInterval(end, 1.0) if value else ConfidenceInterval(0.0, 1 - end)
-    return value, logit_interval(value, influence, sample, missed)
+    return value, logit_interval(value, influence, sample, missed, _rarer(sample))
 
 
 def placements(sample: Sample) -> tuple[float, Floats]:
@@ -50,7 +50,7 @@ def placements(sample: Sample) -> tuple[float, Floats]:
     others_below, events_below = _below(place, of_others), _below(place, of_events)
     placement = np.where(event, others_below / rest, 1 - events_below / total)
     value = float(np.average(placement, weights=of_events))
-    if min(_count_units(sample, event), _count_units(sample, ~event)) < _FEWEST_UNITS:
+    if _rarer(sample) < _FEWEST_UNITS:
         return value, np.full(sample.n_samples, math.nan)
     influence = (placement - value) * np.where(event, 1 / total, 1 / rest) * sample.n_samples
     if sample.group is None:  # the variances of the placements of events and of others have a mean each
@@ -64,9 +64,12 @@ def concordance(prob: Floats, of_events: Floats, of_others: Floats) -> float:
     return float(np.average(_below(_places(prob), of_others) / of_others.sum(), weights=of_events))
 
 
-def _count_units(sample: Sample, which: NDArray[np.bool_]) -> int:
-    """Return the number of some observations, or of the groups that hold them."""
-    return int(np.count_nonzero(which)) if sample.group is None else len(np.unique(sample.group[which]))
+def _rarer(sample: Sample) -> int:
+    """Return the number of observations with the rarer label, or of the groups that hold them."""
+    happened, group = sample.outcome > 0, sample.group
+    if group is None:
+        return int(min(np.count_nonzero(happened), np.count_nonzero(~happened)))
+    return min(len(np.unique(group[happened])), len(np.unique(group[~happened])))
 
 
 def _places(prob: Floats) -> Integers:

@@ -227,8 +227,8 @@ def optimism_corrected(
 
     Notes
     -----
-    Observations are resampled as if they were independent. Those of `rms` are the definitions of D and R2: they belong
-    to the predictions after logistic recalibration, so that :math:`D = (2 (\ell_2 - \ell_0) - 1) / n`,
+    Observations are resampled as if they were independent. D and R2 are defined as in `rms`: they belong to the
+    predictions after logistic recalibration, so that :math:`D = (2 (\ell_2 - \ell_0) - 1) / n`,
     :math:`U = (2 (\ell_2 - \ell_1) - 2) / n` and Q = D - U with the log-likelihoods of `clinical_calibration`. Dxy is
     2 c - 1. ICI, E90 and Emax are those of the smooth curve from which the mean optimism at each prediction was
     subtracted, as by ``rms::calibrate``; they keep the noise of a curve of so many patients. The Emax of ``validate``
@@ -262,6 +262,7 @@ def optimism_corrected(
     (1.0, 0.72)
     """
     require(hasattr(estimator, "predict_proba"), "`estimator` must have `predict_proba`", estimator, right_type=False)
+    from sklearn.model_selection import StratifiedKFold
     from sklearn.utils import _safe_indexing, indexable
 
     one_of("bootstrap", "cross-validation")(validation, "validation")
@@ -293,10 +294,10 @@ def optimism_corrected(
                 prob = predicted(rows, np.concatenate([rows, everyone]))
                 training[k], test[k] = measured(rows, prob[: len(rows)]), measured(everyone, prob[len(rows) :])
             else:
-                prob, fold = np.empty(len(event)), _folds(event, generator)
-                for one in range(_N_FOLDS):
-                    held = fold == one
-                    prob[held] = predicted(everyone[~held], everyone[held])
+                prob = np.empty(len(event))
+                folds = StratifiedKFold(_N_FOLDS, shuffle=True, random_state=int(generator.integers(2**31)))
+                for train, held in folds.split(event, event):
+                    prob[held] = predicted(train, held)
                 training[k], test[k] = apparent, measured(everyone, prob)
             report(k + 1, number)
     single, curve = np.split(apparent, [len(_WORDS)])
@@ -346,14 +347,6 @@ def _resample(event: NDArray[np.bool_], generator: np.random.Generator) -> tuple
         if 0 < event[rows].sum() < len(event):
             return rows, again
         again += 1
-
-
-def _folds(event: NDArray[np.bool_], generator: np.random.Generator) -> Integers:
-    """Return random folds ``(n_samples,)`` with equal shares of events."""
-    fold = np.empty(len(event), dtype=np.int64)
-    for which in (event, ~event):
-        fold[which] = generator.permutation(np.arange(which.sum()) % _N_FOLDS)
-    return fold
 
 
 def _measures(sample: Sample) -> Floats:

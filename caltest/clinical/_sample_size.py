@@ -176,8 +176,8 @@ def clinical_sample_size(
         Predicted risks as they are expected in the validation, such as those of an earlier study, or drawn from a
         distribution that was published. Their number does not matter.
     prevalence : float, optional
-        Share of patients with the event. By default the mean of the predictions, if ``slope`` is 1. Another one, or
-        another slope, moves the true risks by the intercept a.
+        Share of patients with the event, by default the mean of the predictions. The intercept a moves the true risks
+        so that they have this mean.
     slope : float
         Calibration slope b that is anticipated.
     c_statistic : float, optional

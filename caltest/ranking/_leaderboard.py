@@ -21,7 +21,7 @@ from caltest.predictions.inputs._validation import validate_choice, validate_des
 from caltest.ranking._measures import KINDS, Found, Judged, Kind, contributions_of
 from caltest.ranking._options import LeaderboardOptions
 from caltest.ranking._ranking import Leaderboard, RankedModel, Ranking
-from caltest.ranking._separation import tiers
+from caltest.ranking._separation import Contributions, tiers
 from caltest.resampling import Consistency, correct_pvalues
 from caltest.results import ConfidenceInterval, Note
 from caltest.results._decision import level_of, rejects
@@ -162,7 +162,9 @@ def leaderboard(
             _ranked(
                 list(named),
                 found[kind.name],
-                contributions_of(found[kind.name], units).pvalues(n_resamples, np.random.default_rng(seeds[1])),
+                contributions_of(found[kind.name], units),
+                n_resamples,
+                np.random.default_rng(seeds[1]),
                 larger_is_better=kind.larger_is_better,
                 confidence_level=level,
                 n_samples=len(rows),
@@ -232,11 +234,17 @@ def _notes_on_missing(missing: dict[str, NDArray[np.bool_]], n_samples: int) -> 
     return [Note("C215", text)]
 
 
-def _ranked(names: list[str], found: list[Found], pvalue: NDArray[np.float64], **about: Any) -> Ranking:
+def _ranked(
+    names: list[str],
+    found: list[Found],
+    contributions: Contributions,
+    n_resamples: int,
+    rng: np.random.Generator,
+    **about: Any,
+) -> Ranking:
     """Return the models in the order of their estimates, with confidence sets and tiers."""
-    value = np.array([one.adds.sum() if one.is_known else np.inf for one in found])
-    order = np.argsort(value, kind="stable")
-    value, pvalue = value[order], pvalue[np.ix_(order, order)]
+    order = np.argsort(contributions.estimate, kind="stable")
+    value, pvalue = contributions.estimate[order], contributions.pvalues(n_resamples, rng)[np.ix_(order, order)]
     is_better = np.asarray(rejects(pvalue, level_of(about["confidence_level"])), dtype=bool)
     adjusted = correct_pvalues([one.measure.pvalue for one in found])
     size = np.abs(value[np.isfinite(value)]).max(initial=0.0)

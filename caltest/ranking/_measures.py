@@ -181,9 +181,7 @@ KINDS: dict[str, Kind] = {
     for kind in (
         MeanScore("log_score", "log score", "overall", log_of, _expected_of(log_terms)),
         MeanScore("brier", "Brier score", "overall", brier_of, _expected_of(brier_terms)),
-        MeanScore(
-            "accuracy", "accuracy", "discrimination", accuracy_of, lambda prob: prob.max(axis=1), larger_is_better=True
-        ),
+        MeanScore("accuracy", "accuracy", "discrimination", accuracy_of, _largest, larger_is_better=True),
         TypicalError("l2", "l2 calibration error", "calibration"),
     )
 }

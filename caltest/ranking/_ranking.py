@@ -52,10 +52,6 @@ class RankedModel(Result):
     tier: int
     pvalue_adjusted: float
 
-    head: ClassVar[tuple[str, ...]] = (
-        *("rank", "95 % set", "tier", "model", "estimate", "interval", "if calibrated", "adj. p"),
-    )
-
     @property
     def rank_set(self) -> str:
         """The confidence set of the rank, in print."""
@@ -76,7 +72,8 @@ class RankedModel(Result):
 
 def _head(confidence_level: float) -> tuple[str, ...]:
     """Return the head of the table of models."""
-    return ("rank", f"{percent(confidence_level)} set", *RankedModel.head[2:])
+    level = percent(confidence_level)
+    return "rank", f"{level} set", "tier", "model", "estimate", "interval", "if calibrated", "adj. p"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from caltest.clinical import clinical_calibration
 from caltest.clinical._curve_intervals import CurveSimulation
 from caltest.predictions._sample import make_sample
 from caltest.statistics import E50, E90, ECI, ICI, Emax
@@ -79,3 +80,13 @@ def test_distances_are_covered(shift):
             wanted = target[k] if shift else 0.0
             missed[k] += not low - 1e-12 <= wanted <= high + 1e-12
     assert (missed / sets < 0.05 + 4 * np.sqrt(0.05 * 0.95 / sets)).all()
+
+
+def test_labels_that_are_more_even_than_chance_do_not_make_an_error_of_0_certain():
+    """Events at equal steps of the sum of the risks: no size of an error fits, and the interval ends at the estimate."""
+    p = np.linspace(0.2, 0.8, 400)
+    y = np.diff(np.floor(np.cumsum(p)), prepend=0).astype(int)
+    ici = clinical_calibration(y, p, n_resamples=199, rng=0)["ICI"]
+    low, high = ici.confidence_interval
+    assert low == 0
+    assert high == ici.estimate > 0

@@ -8,6 +8,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, roc_auc_score
+from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import LinearSVC
 
 from caltest.clinical import _optimism, optimism_corrected
@@ -99,11 +100,10 @@ def test_cross_validation_by_loops():
     found = optimism_corrected(MODEL, x, label, validation="cross-validation", n_resamples=2, rng=3)
     rng, values = np.random.default_rng(3), []
     for _ in range(2):
-        fold, prob = _optimism._folds(y == 1, rng), np.empty(150)
-        assert np.ptp(np.bincount(fold[y == 1])) <= 1
-        for k in range(10):
-            model = LogisticRegression(**MODEL.get_params()).fit(x[fold != k], y[fold != k])
-            prob[fold == k] = model.predict_proba(x[fold == k])[:, 1]
+        prob = np.empty(150)
+        folds = StratifiedKFold(10, shuffle=True, random_state=int(rng.integers(2**31)))
+        for train, held in folds.split(x, y):
+            prob[held] = LogisticRegression(**MODEL.get_params()).fit(x[train], y[train]).predict_proba(x[held])[:, 1]
         values.append((roc_auc_score(y, prob), brier_score_loss(y, prob)))
     corrected = [found[name].corrected for name in ("c_statistic", "brier")]
     np.testing.assert_allclose(corrected, np.mean(values, axis=0))

@@ -77,12 +77,18 @@ def mean_interval(estimate: float, influence: Floats, sample: Sample, missed: fl
     return ConfidenceInterval(low, high)
 
 
-def logit_interval(share: float, influence: Floats, sample: Sample, missed: float) -> ConfidenceInterval:
-    """Return the interval of an estimate between 0 and 1 that is symmetric for its logit."""
-    spread = Spread.of(influence, sample, missed) if 0 < share < 1 else None
+def logit_interval(share: float, influence: Floats, sample: Sample, missed: float, n_units: int) -> ConfidenceInterval:
+    """Return the interval of an estimate between 0 and 1 that is symmetric for its logit.
+
+    The quantile is that of Student's distribution for the number of units minus 1 that show how much it varies.
+    """
+    from scipy.special import stdtrit
+
+    spread = Spread.of(influence, sample, missed) if 0 < share < 1 and n_units > 1 else None
     if spread is None:
         return UNKNOWN
-    reach, logit = spread.quantile * spread.error / (share * (1 - share)), math.log(share / (1 - share))
+    reach = float(stdtrit(n_units - 1, 1 - missed)) * spread.error / (share * (1 - share))
+    logit = math.log(share / (1 - share))
     return ConfidenceInterval(1 / (1 + math.exp(reach - logit)), 1 / (1 + math.exp(-reach - logit)))
 
 

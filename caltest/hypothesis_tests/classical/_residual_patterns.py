@@ -101,7 +101,8 @@ def osius_rojek_test(
     method : {"monte-carlo", "asymptotic"}
         How the null distribution is found. "monte-carlo" simulates labels: the p-value is valid at every sample size if
         predictions are fixed. "asymptotic" is standard normal, which is refused where the exact skewness of the
-        chi-square is above 1: fewer than 8 distinct predictions, or some so near to 0 and 1 that few labels decide.
+        chi-square is above 1: of few predictions that are those of many observations each, or of some so near to 0 and
+        1 that few labels decide.
 
     Returns
     -------
@@ -168,8 +169,8 @@ def le_cessie_test(
     method : {"monte-carlo", "asymptotic"}
         How the null distribution is found. "monte-carlo" simulates labels: the p-value is valid at every sample size if
         predictions are fixed. "asymptotic" is the authors' scaled chi-squared with the exact mean and variance of the
-        statistic. It is refused where windows hold few expected events or non-events: there a level of 5 % was 2.5 to
-        3.5 % (4,000 simulated data sets each).
+        statistic. It is refused with fewer than 6 observations, and where windows hold few expected events or
+        non-events: there a level of 5 % was 2.5 to 3.5 % (4,000 simulated data sets each).
 
     Returns
     -------

@@ -51,7 +51,7 @@ def test_nothing_is_said_where_nothing_varies_or_with_few_units():
     assert np.isnan(mean_interval(1.0, np.zeros(40), sample_of(40), 0.025).low)
     assert np.isnan(mean_interval(1.0, np.arange(5.0) - 2, sample_of(5), 0.025).low)
     assert np.isnan(mean_interval(1.0, np.arange(40.0), sample_of(40, groups=np.arange(40) % 5), 0.025).low)
-    assert np.isnan(logit_interval(1.0, np.arange(40.0), sample_of(40), 0.025).low)
+    assert np.isnan(logit_interval(1.0, np.arange(40.0), sample_of(40), 0.025, 20).low)
 
 
 @pytest.mark.parametrize("shape", [0.3, 1.0])
