@@ -9,8 +9,8 @@ from email.parser import Parser
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MOST_BYTES = 2 * 2**20
-"""Of the wheel: 2 MiB."""
+MOST_BYTES = 2_000_000
+"""Of the wheel."""
 
 
 def wanted() -> set[str]:

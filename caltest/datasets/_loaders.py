@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,7 @@ def load_cifar10_vgg16() -> Predictions:
     ((10000, 10), 0.9359)
     """
     with np.load(str(files(__package__) / "cifar10_vgg16.npz")) as data:
-        return Predictions(data["labels"], data["probs"])
+        return Predictions(data["labels"].astype(np.int64), _decoded(data["probs"]))
 
 
 def load_digits_predictions() -> ModelPredictions:
@@ -114,4 +114,15 @@ def load_digits_predictions() -> ModelPredictions:
     """
     with np.load(str(files(__package__) / "digits.npz")) as data:
         names = [name for name in data.files if name not in {"labels", "sklearn_version"}]
-        return ModelPredictions(data["labels"].astype(np.int64), {name: data[name] for name in names})
+        return ModelPredictions(data["labels"].astype(np.int64), {name: _decoded(data[name]) for name in names})
+
+
+def _decoded(stored: NDArray[Any]) -> NDArray[Any]:
+    """Return probabilities from their bytes ``(n_bytes, n_samples, n_classes)``, or as they are.
+
+    The first bytes of all probabilities are stored together, then the second ones, and so on, where this makes the file
+    smaller.
+    """
+    if stored.ndim == 2:
+        return stored
+    return np.ascontiguousarray(np.moveaxis(stored, 0, -1)).view(f"<f{len(stored)}")[:, :, 0].astype(f"f{len(stored)}")

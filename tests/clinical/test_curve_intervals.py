@@ -83,7 +83,7 @@ def test_distances_are_covered(shift):
 
 
 def test_labels_that_are_more_even_than_chance_do_not_make_an_error_of_0_certain():
-    """Events at equal steps of the sum of the risks: no size of an error fits, and the interval ends at the estimate."""
+    """Events at equal steps of the sum of risks: no size of an error fits, and the interval ends at the estimate."""
     p = np.linspace(0.2, 0.8, 400)
     y = np.diff(np.floor(np.cumsum(p)), prepend=0).astype(int)
     ici = clinical_calibration(y, p, n_resamples=199, rng=0)["ICI"]
