@@ -57,7 +57,8 @@ class CorrectedMeasure(Result):
     corrected : float
         The apparent value minus the optimism, which estimates the value on new patients.
     monte_carlo_error : float
-        Standard error of ``corrected`` that is due to the number of resamples; NaN of a single one, and of ICI and kin.
+        Standard error of ``corrected`` that is due to the number of resamples; NaN of a single one, and of ICI, E90
+        and Emax.
     n_used : int
         Number of resamples in which the measure is finite.
     training, test : float
