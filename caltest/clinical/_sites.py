@@ -30,7 +30,7 @@ from caltest.predictions.inputs._validation import design_of, validate_given_pro
 from caltest.resampling.engine._options import ClinicalOptions
 from caltest.results import Note, Result, Verdict
 from caltest.results._decision import DecisionWord, align_pvalue, level_of
-from caltest.results._description import Description, Table, counted, percent
+from caltest.results._description import Description, Table, counted, join, percent
 from caltest.results._picture import Picture
 from caltest.statistics import ICI
 
@@ -209,6 +209,13 @@ class SiteCalibration(Result):
                 "Column a new site: where the measure of another site like these would lie (random effects, normal "
                 "sites, variances taken as known). p (one value): Cochran's Q, a limit for large sites."
             )
+            number = len(self.sites)
+            fewer = [f"{one.words} of {one.n_sites}" for one in self.summaries if one.n_sites < number]
+            if fewer:
+                remarks.append(
+                    f"Not all {number} sites are in every mean: {join(fewer)}. The others have no such number, or none "
+                    "whose variance is known, as with few events or a c-statistic of 1."
+                )
         total = sum(site.n_samples for site in self.sites)
         title = f"Calibration by site ({counted(total)}, {counted(len(self.sites), 'site')})"
         return Description(title, [self.conclusion], tables, remarks, self.notes)

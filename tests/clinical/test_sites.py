@@ -121,3 +121,13 @@ def test_bad_input(problem):
         calibration_by_site(y, p, site=np.column_stack([site, site]), **QUICK)
     with pytest.raises(ValueError, match="predicted risk of one event, got 3 classes"):
         calibration_by_site(np.arange(480) % 3, np.full((480, 3), 1 / 3), site=site, **QUICK)
+
+
+def test_sites_that_are_in_no_mean_are_counted(problem, result):
+    """A c-statistic of 1 has no variance, so that its site is not in the mean."""
+    y, p, site = problem
+    assert "Not all" not in str(result)
+    inside = site == "A"
+    labels = np.where(inside, (p > np.quantile(p[inside], 0.8)).astype(int), y)
+    said = " ".join(str(calibration_by_site(labels, p, site=site, **QUICK)).split())
+    assert "Not all 4 sites are in every mean: slope of 3 and c-statistic of 3." in said
