@@ -1,7 +1,6 @@
 from ._clinical_calibration import clinical_calibration as clinical_calibration
 from ._clinical_curve import ClinicalCurve as ClinicalCurve
 from ._clinical_result import ClinicalCalibration as ClinicalCalibration
-from ._measure import Measure as Measure
 from ._net_benefit import NetBenefit as NetBenefit
 from ._optimism import CorrectedMeasure as CorrectedMeasure
 from ._optimism import OptimismCorrection as OptimismCorrection

@@ -14,9 +14,9 @@ from caltest.clinical._clinical_curve import ClinicalCurve
 from caltest.clinical._clinical_result import ClinicalCalibration
 from caltest.clinical._curve_intervals import CurveSimulation
 from caltest.clinical._discrimination import c_statistic
-from caltest.clinical._measure import Measure
 from caltest.clinical._net_benefit import NetBenefit
 from caltest.clinical._overall import brier_scores, likelihood_indexes
+from caltest.estimation._measure import Measure
 from caltest.estimation._options import event_of
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._in_the_large import InTheLarge

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from caltest.clinical._clinical_curve import ClinicalCurve
-from caltest.clinical._measure import Measure
 from caltest.clinical._net_benefit import HEAD, NetBenefit
+from caltest.estimation._measure import Measure
 from caltest.predictions.inputs._refusals import refuse
 from caltest.results import Note, Result, TestResult, Verdict
 from caltest.results._decision import DecisionWord

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from caltest.clinical._clinical_calibration import refuse_times
 from caltest.clinical._curve_intervals import CurveSimulation
 from caltest.clinical._discrimination import c_statistic, placements
-from caltest.clinical._measure import Measure
 from caltest.clinical._random_effects import FEWEST_SITES, RandomEffects
+from caltest.estimation._measure import Measure
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._event_estimate import show_interval
 from caltest.estimation.event._in_the_large import InTheLarge

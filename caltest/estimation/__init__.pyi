@@ -1,3 +1,4 @@
+from ._measure import Measure as Measure
 from .curves._calibration_band import CalibrationBand as CalibrationBand
 from .curves._calibration_band import calibration_band as calibration_band
 from .curves._cells_curve import CellsCurve as CellsCurve

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.clinical._measure import Measure
 from caltest.comparison._grouped_terms import FEW_SURPRISES
 from caltest.comparison._u_statistics import terms_of
+from caltest.estimation._measure import Measure
 from caltest.estimation.errors._l2_interval import interval_of_distribution, l2_distribution
 from caltest.estimation.scores._mean_interval import UNKNOWN, mean_interval, share_interval
 from caltest.estimation.scores._score_decomposition import (

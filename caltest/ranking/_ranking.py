@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.clinical._measure import Measure
+from caltest.estimation._measure import Measure
 from caltest.predictions.inputs._refusals import refuse
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import align_pvalue, level_of, rejects

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from caltest.clinical import Measure
+from caltest.estimation import Measure
 from caltest.ranking import RankedModel, Ranking
 from caltest.results import ConfidenceInterval
 

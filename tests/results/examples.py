@@ -98,7 +98,7 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     ranking.RankedModel: lambda: example(ranking.Ranking).models[0],
     clinical.ClinicalCalibration: lambda: clinical.clinical_calibration(*two_classes(), thresholds=[0.3], **FIXED),
     clinical.ClinicalCurve: lambda: example(clinical.ClinicalCalibration).curve,
-    clinical.Measure: lambda: example(clinical.ClinicalCalibration)["ICI"],
+    estimation.Measure: lambda: example(clinical.ClinicalCalibration)["ICI"],
     clinical.SiteCalibration: lambda: clinical.calibration_by_site(*two_classes(), site=np.arange(300) % 4, **FIXED),
     clinical.Site: lambda: example(clinical.SiteCalibration).sites[0],
     clinical.RandomEffects: lambda: example(clinical.SiteCalibration).summaries[0],

@@ -2,7 +2,7 @@
 
 import math
 
-from caltest.clinical import Measure
+from caltest.estimation import Measure
 from caltest.estimation.scores._mean_interval import UNKNOWN
 from caltest.results import ConfidenceInterval
 

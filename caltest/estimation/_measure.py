@@ -1,4 +1,4 @@
-"""One number of a validation: what it is, its estimate and interval, and what a calibrated model has."""
+"""One number about predictions: what it is, its estimate and interval, and what a calibrated model has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from caltest.results._description import Description, Table
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Measure(Result):
-    """One number of a validation.
+    """One number about predictions.
 
     Attributes
     ----------
