@@ -73,7 +73,8 @@ def load_cifar10_vgg16() -> Predictions:
     ((10000, 10), 0.9359)
     """
     with np.load(str(files(__package__) / "cifar10_vgg16.npz")) as data:
-        return Predictions(data["labels"].astype(np.int64), _decoded(data["probs"]))
+        prob = _decoded(data["probs"], data["probs_offsets"])
+        return Predictions((prob.argmax(axis=1) + data["labels_after_top"]) % prob.shape[1], prob)
 
 
 def load_digits_predictions() -> ModelPredictions:
@@ -113,16 +114,25 @@ def load_digits_predictions() -> ModelPredictions:
     neural_network (899, 10) 0.97
     """
     with np.load(str(files(__package__) / "digits.npz")) as data:
-        names = [name for name in data.files if name not in {"labels", "sklearn_version"}]
-        return ModelPredictions(data["labels"].astype(np.int64), {name: _decoded(data[name]) for name in names})
+        names = [name for name in data.files if not name.startswith(("labels", "sklearn")) and "_offsets" not in name]
+        models = {name: _decoded(data[name], data.get(f"{name}_offsets")) for name in names}
+        return ModelPredictions(data["labels"].astype(np.int64), models)
 
 
-def _decoded(stored: NDArray[Any]) -> NDArray[Any]:
-    """Return probabilities from their bytes ``(n_bytes, n_samples, n_classes)``, or as they are.
+def _decoded(stored: NDArray[Any], offsets: NDArray[np.int8] | None) -> NDArray[Any]:
+    """Return probabilities from what makes their file small.
 
-    The first bytes of all probabilities are stored together, then the second ones, and so on, where this makes the file
-    smaller.
+    Votes of 200 trees are counts. Otherwise the first bytes of all probabilities may be stored together, then the
+    second ones, and so on, ``(n_bytes, n_samples, n_classes)``; the largest probability of each observation is then
+    NaN. It is 1 minus the others, from which it differs by ``offsets`` units of its last digit.
     """
-    if stored.ndim == 2:
+    if stored.dtype == np.uint8 and stored.ndim == 2:
+        return stored / 200
+    if offsets is None:
         return stored
-    return np.ascontiguousarray(np.moveaxis(stored, 0, -1)).view(f"<f{len(stored)}")[:, :, 0].astype(f"f{len(stored)}")
+    prob = np.ascontiguousarray(np.moveaxis(stored, 0, -1)).view(f"<f{len(stored)}")[:, :, 0].astype(f"f{len(stored)}")
+    rows, tops = np.nonzero(np.isnan(prob))
+    others = np.nancumsum(prob, axis=1, dtype=float)[:, -1]  # added one by one: rounded in the same way everywhere
+    nearly = (1 - others).astype(prob.dtype)
+    prob[rows, tops] = (nearly.view(f"i{len(stored)}") + offsets).view(prob.dtype)
+    return prob
