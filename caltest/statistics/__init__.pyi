@@ -16,7 +16,7 @@ from ._curve_distances import ICI as ICI
 from ._curve_distances import Emax as Emax
 from ._entropy import UCE as UCE
 from ._entropy import ClassConditionalUCE as ClassConditionalUCE
-from ._entropy_difference import EntropyDifference as EntropyDifference
+from ._entropy import EntropyDifference as EntropyDifference
 from ._gce import ACE as ACE
 from ._gce import GCE as GCE
 from ._gce import RMSCE as RMSCE
@@ -41,7 +41,7 @@ from ._similarity import gaussian_kernel as gaussian_kernel
 from ._similarity import total_variation_kernel as total_variation_kernel
 from ._skce import MMCE as MMCE
 from ._skce import SKCE as SKCE
-from ._smooth_calibration import SmoothCalibrationError as SmoothCalibrationError
+from ._smooth_ece import SmoothCalibrationError as SmoothCalibrationError
 from ._smooth_ece import SmoothECE as SmoothECE
 from ._spiegelhalter import Spiegelhalter as Spiegelhalter
 from ._squared_l2 import SquaredL2 as SquaredL2

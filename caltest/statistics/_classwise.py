@@ -20,7 +20,7 @@ from caltest.results._distribution import Distribution
 from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic, validate_estimate
 from caltest.statistics._binned import ECE
-from caltest.statistics._surprises import Surprises, SurpriseStatistic
+from caltest.statistics._segments import Surprises, SurpriseStatistic
 
 
 def _of_two_outcomes(statistic: Any, name: str) -> Statistic:

@@ -15,7 +15,7 @@ from caltest.predictions.inputs._validation import is_number, one_of, require
 from caltest.results._naming import parameter
 from caltest.statistics._base import in_batches
 from caltest.statistics._beta_kernels import NARROWEST, WIDEST, BetaSmoother, usual_bandwidth
-from caltest.statistics._segments import sign, surprises, usual
+from caltest.statistics._segments import Surprises, SurpriseStatistic, sign, surprises, usual
 from caltest.statistics._smoothing import (
     KERNELS,
     MOST_POINTS,
@@ -25,7 +25,6 @@ from caltest.statistics._smoothing import (
     into_support,
     silverman_bandwidth,
 )
-from caltest.statistics._surprises import Surprises, SurpriseStatistic
 
 
 def _validate_support(value: Any, name: str) -> tuple[float, float]:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import caltest as ct
 from caltest.predictions._sample import make_sample
-from caltest.statistics._segments import surprises
-from caltest.statistics._surprises import Surprises
+from caltest.statistics._segments import Surprises, surprises
 from tests.reference.cases import check_refused, failures
 from tests.statistics.networks import NETWORKS, network
 from tests.statistics.problems import PROFILE, error, event_problems
