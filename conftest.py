@@ -18,7 +18,7 @@ collect_ignore += ["docs/conf.py", "docs/_site", "docs/gallery", "docs/reference
 """What builds the site, and what it makes. The scripts of the gallery run whenever it is built."""
 
 
-SECONDS = {"slow": 3600, "release": 0}
+SECONDS = {"slow": 3600, "nightly": 3600, "release": 0}
 """Time limits of marked tests, 0 for none; that of the others is in pyproject.toml. A test may have its own mark.
 
 At the limit the process is ended by a thread, which compiled code cannot hold up, and pytest-xdist starts another one.

@@ -69,7 +69,7 @@ def few_draws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
     It is found as for users in slow tests, and in those of these numbers, which ask for `usual_draws`.
     """
-    is_slow = any(request.node.get_closest_marker(mark) for mark in ("slow", "release"))
+    is_slow = any(request.node.get_closest_marker(mark) for mark in ("slow", "nightly", "release"))
     if not is_slow and "usual_draws" not in request.fixturenames:
         monkeypatch.setattr(_power_curve, "_MANY", 80)
         monkeypatch.setattr(_power_curve, "_ROUNDS", 1)

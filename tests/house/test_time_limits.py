@@ -33,6 +33,10 @@ TESTS = """
     def test_slow(request):
         assert request.node.get_closest_marker("timeout").args == (3600,)
 
+    @pytest.mark.nightly
+    def test_nightly(request):
+        assert request.node.get_closest_marker("timeout").args == (3600,)
+
     @pytest.mark.slow
     @pytest.mark.timeout(77)
     def test_own(request):
@@ -63,5 +67,5 @@ def test_an_endless_loop_fails_its_test_and_the_others_go_on(tmp_path):
     lines = re.findall(r"\] ([A-Z]+) tests/test_endless\.py::(\w+)", done.stdout)
     found = {name: outcome for outcome, name in lines}
     assert found == {"test_endless": "FAILED", "test_endless_python": "FAILED"} | dict.fromkeys(
-        ("test_short", "test_slow", "test_own", "test_release"), "PASSED"
+        ("test_short", "test_slow", "test_nightly", "test_own", "test_release"), "PASSED"
     ), done.stdout
