@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
-from benchmarks import bars, clinical, coverage, event_intervals, groups_comparisons, groups_intervals
+from benchmarks import bars, coverage, event_intervals, groups_comparisons, groups_intervals
 from benchmarks.markdown import table
 
 ERROR = 0.001
@@ -20,11 +20,11 @@ DATA = (
     "coverage.csv",
     *(
         f"data/{name}.csv"
-        for name in ("groups", "folds", "event-intervals", "groups-intervals", "groups-comparisons", "bars", "clinical")
+        for name in ("groups", "folds", "event-intervals", "groups-intervals", "groups-comparisons", "bars")
     ),
 )
 """What the page is made from: rejection rates, coverage, groups, folds, intervals of events; with groups intervals,
-comparisons and bars; and intervals of clinical validations."""
+comparisons and bars."""
 
 
 HEAD = """# How often are calibrated models rejected?
@@ -74,6 +74,12 @@ data sets each. Pooled tests are not valid. More: [cross-validation.md](cross-va
 {folds}"""
 
 
+CLINICAL = """## Clinical validations
+
+Intervals and tests of [clinical prediction models](clinical.md) have a [page of their own](clinical-validity.md).
+"""
+
+
 def read(text: str) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return the rows of the data file and the facts of its first line."""
     first, _, rest = text.partition("\n")
@@ -96,7 +102,7 @@ def exceeding(frame: pd.DataFrame, error: float = ERROR) -> pd.DataFrame:
 def page(*texts: str) -> str:
     """Return the page that the data make, in the order of `DATA`."""
     rejections, coverages, groups, folds, *grouped = texts
-    events, intervals, comparisons, reliability, validations = grouped
+    events, intervals, comparisons, reliability = grouped
     frame, facts = read(rejections)
     frame["above"] = exceeding(frame).to_numpy().tolist()
     valid = frame[frame["null"].isin(VALID)]
@@ -116,7 +122,7 @@ def page(*texts: str) -> str:
         coverage.section(read(coverages)[0]),
         _dependent(pd.read_csv(io.StringIO(groups), comment="#"), pd.read_csv(io.StringIO(folds), comment="#")),
         event_intervals.section(pd.read_csv(io.StringIO(events))),
-        clinical.section(pd.read_csv(io.StringIO(validations), comment="#")),
+        CLINICAL,
         groups_intervals.section(pd.read_csv(io.StringIO(intervals), dtype={"base": str})),
         groups_comparisons.section(pd.read_csv(io.StringIO(comparisons))),
         bars.section(pd.read_csv(io.StringIO(reliability))),

@@ -1,182 +1,132 @@
-"""How often do the intervals of `clinical_calibration` contain their targets?
+"""How often do intervals of a clinical validation contain their targets, and its tests reject calibrated predictions?
 
-``python -m benchmarks.clinical`` measures all designs and writes docs/data/clinical.csv, from which
-`benchmarks.certificate_page` makes a part of docs/validity.md. It takes some 40 minutes on one core. Targets are those
-of the model of the simulation: of observed over expected the ratio for the simulated predictions, of the distances
-those of the curve that the same smoother has for the true probabilities, of all others the values of a million
-observations.
+``python -m benchmarks.clinical`` measures in rounds. After each it writes docs/data/clinical.csv and the pages, and a
+stopped measurement goes on with the next round. To measure a cell again, remove its lines. All rounds take some two
+hours on one core. Each cell and round has its own seed.
 """
 
+import argparse
 import math
-from collections.abc import Iterator
-from functools import cache
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from scipy.special import expit
 
-from benchmarks.markdown import table
-from benchmarks.pages import Studies
-from caltest.clinical import clinical_calibration
-from caltest.clinical._discrimination import c_statistic
-from caltest.clinical._net_benefit import NetBenefit
-from caltest.clinical._overall import brier_scores, likelihood_indexes
-from caltest.estimation.event._event_cells import EventCells
-from caltest.predictions._sample import make_sample
-from caltest.statistics import E50, E90, ECI, ICI, Emax
+from benchmarks import clinical_page
+from benchmarks.clinical_studies import SEED, STUDIES, Found
+from benchmarks.machine import ROOT, commit
 
-SEED, LEVEL, N_RESAMPLES = 20261128, 0.05, 199
-THRESHOLD = 0.2
-_POPULATION = 1_000_000
-_CURVE = ICI(), E50(), E90(), Emax(), ECI()
-_SHOWN = (
-    *("observed_expected", "calibration_slope", "ICI", "E50", "E90", "Emax", "ECI", "brier", "scaled_brier", "r2"),
-    *("quality_index", "discrimination_index", "c_statistic", "net_benefit"),
-)
-
-Floats = NDArray[np.float64]
-
-
-class Design(NamedTuple):
-    """True logits are a shift plus a slope times normal predicted logits, plus what patients of a site share."""
-
-    n: int
-    mean: float
-    shift: float = 0.0
-    slope: float = 1.0
-    sites: int = 0
-    between_sites: float = 0.0
-
-    @property
-    def words(self) -> str:
-        """What is wrong with the predictions."""
-        wrong = "calibrated" if (self.shift, self.slope) == (0, 1) else f"shift {self.shift:g}, slope {self.slope:g}"
-        return f"{wrong}, {self.sites} sites" if self.sites else wrong
-
-
-DESIGNS = (
-    *(Design(n, -1.9, *wrong) for n in (100, 250, 1000) for wrong in ((0.0, 1.0), (0.4, 1.0), (0.0, 0.6))),
-    Design(2000, -5.2),
-    Design(5000, -5.2, 0.4, 0.8),
-    Design(600, -1.9, 0.0, 1.0, 30, 0.0),
-    Design(600, -1.9, 0.4, 0.8, 30, 0.4),
-)
-
-
-def simulated(design: Design, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """Return predictions, true probabilities and sites."""
-    logit = design.mean + 1.2 * rng.standard_normal(n)
-    site = np.arange(n) * max(design.sites, 1) // n
-    shared = design.between_sites * rng.standard_normal(max(design.sites, 1))[site]
-    return expit(logit), expit(design.shift + design.slope * logit + shared), site
-
-
-@cache
-def population(design: Design) -> dict[str, float]:
-    """Return the targets that do not depend on the simulated predictions, and the frequency of the event."""
-    rng = np.random.default_rng(SEED)
-    many = design._replace(sites=_POPULATION * design.sites // design.n)
-    prob, true, _ = simulated(many, _POPULATION, rng)
-    sample = make_sample((rng.random(_POPULATION) < true).astype(int), prob)
-    cells = sample.once(EventCells.of)
-    found = brier_scores(sample, LEVEL) | likelihood_indexes(sample, cells, LEVEL)
-    return {name: one.estimate for name, one in found.items()} | {
-        "frequency": float(true.mean()),
-        "observed_expected": float(true.sum() / prob.sum()),
-        "calibration_slope": EventCells.of_counts(prob, np.ones(_POPULATION), true).raw_fit[1],
-        "c_statistic": c_statistic(sample, LEVEL)[0],
-        "net_benefit": NetBenefit.at(sample, THRESHOLD, LEVEL).estimate,
-    }
-
-
-def targets(design: Design, prob: Floats, true: Floats) -> dict[str, float]:
-    """Return the targets for simulated predictions."""
-    found = dict(population(design))
-    if not design.sites:
-        found["observed_expected"] = float(true.sum() / prob.sum())
-    if (design.shift, design.slope, design.between_sites) == (0, 1, 0):
-        return found | {one.name: 0.0 for one in _CURVE}  # what the smoother misses is no error
-    if design.between_sites:  # the sites are a sample of many
-        point, weight = np.polynomial.hermite_e.hermegauss(31)
-        logit = design.shift + design.slope * np.log(prob / (1 - prob))
-        true = expit(logit[:, None] + design.between_sites * point) @ (weight / weight.sum())
-    sample = make_sample(np.arange(len(prob)) % 2, prob)
-    return found | {one.name: float(one.evaluate(sample, true[sample.row])) for one in _CURVE}
-
-
-def coverage(data_sets: int) -> Iterator[tuple]:
-    """Yield for each design and measure how often its interval lies above and below its target."""
-    for design in DESIGNS:
-        rng, missed = np.random.default_rng([SEED, design.n]), {name: [] for name in _SHOWN}
-        for _ in range(data_sets):
-            prob, true, site = simulated(design, design.n, rng)
-            event = (rng.random(design.n) < true).astype(int)
-            if not 0 < event.sum() < design.n:
-                continue
-            groups = {"groups": site} if design.sites else {}
-            result = clinical_calibration(
-                event, prob, thresholds=[THRESHOLD], n_resamples=N_RESAMPLES, rng=rng, **groups
-            )
-            wanted = targets(design, prob, true)
-            found = {one.name: one.confidence_interval for one in result}
-            found["net_benefit"] = result.net_benefits[0].confidence_interval
-            for name in _SHOWN:
-                low, high = found[name]
-                if not math.isnan(low):
-                    missed[name].append((low > wanted[name] + 1e-12, high < wanted[name] - 1e-12))
-        for name, each in missed.items():
-            above, below = np.mean(each, axis=0) if each else (math.nan, math.nan)
-            events = round(design.n * population(design)["frequency"])
-            yield Row("coverage", design.words, design.n, events, name, len(each), above, below)
+ROUNDS = 10
 
 
 class Row(NamedTuple):
-    """How often the interval of a measure misses its target."""
+    """What was found in some data sets.
+
+    Of the kind "coverage" ``above`` and ``below`` are the numbers of intervals that lie above and below their target,
+    and ``value`` is the mean width; of a "level" ``above`` is the number of p-values that are at most 5 %; of a "mean"
+    ``value`` is the mean of what the measure names.
+    """
 
     study: str
     predictions: str
-    n: int
     events: int
+    n: int
+    kind: str
     measure: str
     sets: int
-    above: float
-    below: float
+    above: int
+    below: int
+    value: float
+    rounds: int
+    commit: str
+
+    def with_one(self, found: Found) -> "Row":
+        """Return the row with one more data set."""
+        sets = self.sets + 1
+        value = self.value + (found.value - self.value) / sets if math.isfinite(found.value) else self.value
+        return self._replace(sets=sets, above=self.above + found.above, below=self.below + found.below, value=value)
 
 
-SECTION = """## Intervals of the validation of a clinical model
-
-How often the 95 % intervals of [`clinical_calibration`](clinical.md) contain their targets, in per cent. True logits
-are a shift plus a slope times the predicted logits, which are normal with standard deviation 1.2; with sites they vary
-between 30 sites by 0.4 where the slope is 0.8, and `groups` names the sites. Net benefit is that at a risk of 0.2. One
-standard error of 95 % is 1.4 points with 250 data sets and 1.5 with 200. The data are in
-[clinical.csv](data/clinical.csv).
-
-Intervals of means of observations (Brier score, R2, D, Q) and of the c-statistic cover 90 to 98 %: they are
-approximations, and least good with 20 events and wrong predictions. Those of distances cover 93 to 100 %, as they hold
-several shapes of an error.
-
-{table}"""
+KEY = ["study", "predictions", "events"]
 
 
-def section(frame: pd.DataFrame) -> str:
-    """Return the part of docs/validity.md that the data make."""
-    return SECTION.format(table=coverage_table(frame))
+def cells() -> Iterator[tuple[str, int]]:
+    """Yield each study with the place of a design of it."""
+    return ((name, place) for name, study in STUDIES.items() for place in range(len(study.designs)))
 
 
-def coverage_table(frame: pd.DataFrame) -> str:
-    """Return the table of coverages in per cent."""
-    frame = frame.assign(coverage=100 * (1 - frame["above"].astype(float) - frame["below"].astype(float)))
-    wide = frame.pivot_table(index=["predictions", "n", "events"], columns="measure", values="coverage", sort=False)
-    rows = [
-        [words, f"{n:,}", f"{events:,}", *(f"{values[name]:.1f}" for name in _SHOWN)]
-        for (words, n, events), values in wide.iterrows()
-    ]
-    return table(["predictions", "n", "events", *(f"`{name}`" for name in _SHOWN)], rows)
+def one_round(name: str, place: int, rows: Iterable[Row], number: int, data_sets: int) -> list[Row]:
+    """Return the rows of a cell after another round."""
+    study = STUDIES[name]
+    design = study.designs[place]
+    rng = np.random.default_rng([SEED, zlib.crc32(repr((name, design)).encode()), number])
+    found = {row.measure: row._replace(rounds=number + 1, commit=commit()) for row in rows}
+    for _ in range(data_sets):
+        for one in study.measure(design, rng):
+            row = found.get(one.measure) or Row(
+                name,
+                design.predictions,
+                design.events,
+                design.n,
+                one.kind,
+                one.measure,
+                0,
+                0,
+                0,
+                0.0,
+                number + 1,
+                commit(),
+            )
+            found[one.measure] = row.with_one(one)
+    return list(found.values())
 
 
-STUDIES = Studies("clinical", SEED, N_RESAMPLES, 400, {"coverage": (coverage, coverage_table, "validity.md")})
+def read_data(data: Path) -> list[Row]:
+    """Return the rows of a data file; none if there is no file."""
+    if not data.exists():
+        return []
+    frame = pd.read_csv(data, keep_default_na=False)
+    return [Row(*row) for row in frame.itertuples(index=False)]
+
+
+def measure(data: Path, studies: Iterable[str], rounds: int, data_sets: int | None = None) -> None:
+    """Measure the rounds that a data file does not have, and write it after each cell."""
+    for number in range(rounds):
+        for name, place in cells():
+            design = STUDIES[name].designs[place]
+            rows, key = read_data(data), (name, design.predictions, design.events)
+            own = [row for row in rows if (row.study, row.predictions, row.events) == key]
+            if name not in studies or (own and own[0].rounds > number):
+                continue
+            sets = data_sets or STUDIES[name].data_sets // ROUNDS
+            new = one_round(name, place, own, number, sets)
+            others = [row for row in rows if row not in own]
+            pd.DataFrame(_in_order([*others, *new])).to_csv(data, index=False, float_format="%.6g")
+
+
+def _in_order(rows: list[Row]) -> list[Row]:
+    designs = ((name, STUDIES[name].designs[place]) for name, place in cells())
+    order = {(name, design.predictions, design.events): k for k, (name, design) in enumerate(designs)}
+    return sorted(rows, key=lambda row: order[row.study, row.predictions, row.events])
+
+
+def main() -> None:
+    """Measure what the command line asks for, and write data and pages."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=STUDIES, default=list(STUDIES), help="studies to measure")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of a tenth of the data sets each")
+    parser.add_argument("--page", action="store_true", help="measure nothing: write the pages from the data")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of data and pages")
+    asked = parser.parse_args()
+    data = asked.docs / "data" / "clinical.csv"
+    if not asked.page:
+        measure(data, asked.only, asked.rounds)
+    page = asked.docs / "clinical-validity.md"
+    page.write_text(clinical_page.page(page.read_text(), pd.read_csv(data, keep_default_na=False)))
+
 
 if __name__ == "__main__":
-    STUDIES.main(__doc__)
+    main()

@@ -113,7 +113,7 @@ def clinical_calibration(
     smoother has for infinitely many labels. The c-statistic has that of DeLong et al. for its logit, net benefit
     that of two shares (Zou and Donner 2008). The others are means of observations: their intervals remove the skewness
     (Hall 1992), and are approximations for many events.
-    Their simulated coverage is in docs/validity.md. With ``groups`` all of them hold groups together.
+    Their simulated coverage is in docs/clinical-validity.md. With ``groups`` all of them hold groups together.
 
     **P-values** are valid at every sample size for independent observations, as those of `caltest.calibration_test`.
     That of U is the p-value of Cox's score test, whose limit is that of the likelihood ratio in U; that of the Brier

@@ -1,0 +1,144 @@
+"""The tables of docs/clinical-validity.md, made from docs/data/clinical.csv alone."""
+
+import math
+from collections.abc import Callable
+
+import pandas as pd
+
+from benchmarks.markdown import table
+from benchmarks.pages import mark, with_table
+
+LEVEL, FAR = 0.05, 4.0
+NAMES = {
+    "observed_expected": "O/E",
+    "calibration_slope": "slope",
+    "scaled_brier": "scaled Brier",
+    "discrimination_index": "D",
+    "quality_index": "Q",
+    "unreliability_index": "U",
+    "r2": "R2",
+    "brier": "Brier",
+    "c_statistic": "c",
+    "net_benefit": "net benefit",
+    "mean_score": "Brier score",
+}
+"""How measures are called in the heads of tables."""
+
+
+def nominal(measure: str) -> float:
+    """Return the share of data sets in which an interval should contain its target."""
+    return 0.8 if "80 %" in measure else 1 - LEVEL
+
+
+def is_far(row: pd.Series) -> bool:
+    """Return whether a coverage is below its level, or a level above 5 %, by more than four standard errors."""
+    level = LEVEL if row["kind"] == "level" else 1 - nominal(row["measure"])
+    missed = (row["above"] + row["below"]) / row["sets"]
+    return missed > level + FAR * math.sqrt(level * (1 - level) / row["sets"]) + 1e-9
+
+
+def _share(row: pd.Series) -> str:
+    missed = 100 * (row["above"] + row["below"]) / row["sets"]
+    shown = f"{missed if row['kind'] == 'level' else 100 - missed:.1f}"
+    return f"**{shown}**" if is_far(row) else shown
+
+
+def _short(measure: str) -> str:
+    name, _, rest = measure.removesuffix(", p-value").partition(", ")
+    return ", ".join([NAMES.get(name, name), *([rest] if rest else [])])
+
+
+def by_design(frame: pd.DataFrame) -> str:
+    """Return a table with a row for each design and a column for each measure."""
+    measures = list(dict.fromkeys(frame["measure"]))
+    rows = []
+    for (predictions, events), part in frame.groupby(["predictions", "events"], sort=False):
+        of = {row["measure"]: _share(row) for _, row in part.iterrows()}
+        size = [f"{events:,}", f"{part['n'].iloc[0]:,}"] if events else []
+        rows.append([predictions, *size, f"{part['sets'].max():,}", *(of.get(name, "") for name in measures)])
+    size = ["events", "n"] if (frame["events"] > 0).all() else []
+    return table(["predictions", *size, "data sets", *map(_short, measures)], rows)
+
+
+def by_test(frame: pd.DataFrame) -> str:
+    """Return a table with a row for each test and a column for each design."""
+    designs = list(dict.fromkeys(zip(frame["predictions"], frame["events"], strict=True)))
+    rows = []
+    for measure, part in frame.groupby("measure", sort=False):
+        of = {(row["predictions"], row["events"]): _share(row) for _, row in part.iterrows()}
+        rows.append([measure, *(of.get(design, "") for design in designs)])
+    sets = [f"{frame[(frame['predictions'] == a) & (frame['events'] == b)]['sets'].max():,}" for a, b in designs]
+    heads = [f"{kind.removesuffix(', calibrated').replace(', calibrated', '')}, {events}" for kind, events in designs]
+    return table(["test", *heads], [*rows, ["data sets", *sets]])
+
+
+def of_sites(frame: pd.DataFrame) -> str:
+    """Return the table of summaries over hospitals."""
+    new = frame["measure"].str.endswith("new hospital")
+    means = frame[new].assign(cell=[f"{100 * value:.1f}" for value in frame[new]["value"]])
+    others = frame[~new]
+    others = others.assign(cell=[_share(row) for _, row in others.iterrows()])
+    frame = pd.concat([others, means]).sort_index()
+    measures = list(dict.fromkeys(frame["measure"]))
+    rows = []
+    for (predictions, events), part in frame.groupby(["predictions", "events"], sort=False):
+        of = dict(zip(part["measure"], part["cell"], strict=True))
+        rows.append([predictions, f"{events}", f"{part['sets'].max():,}", *(of.get(name, "") for name in measures)])
+    return table(["hospitals", "events in each", "data sets", *map(_short, measures)], rows)
+
+
+def of_widths(frame: pd.DataFrame) -> str:
+    """Return the table of widths that are reached."""
+    rows = [
+        [
+            f"{NAMES[name]}, {kind}",
+            f"{row['n']:,}",
+            "0.1" if name == "c_statistic" else "0.2",
+            f"{row['value']:.3f}",
+            f"{100 * (1 - row['above'] / row['sets']):.0f} %",
+            f"{row['sets']:,}",
+        ]
+        for _, row in frame.iterrows()
+        for name, _, kind in [row["predictions"].partition(", ")]
+    ]
+    return table(["measure", "patients", "wanted", "mean width", "not wider than wanted", "data sets"], rows)
+
+
+def of_optimism(frame: pd.DataFrame) -> str:
+    """Return the table of optimism that is left."""
+    rows = []
+    for events, part in frame.groupby("events", sort=False):
+        of = {row["measure"]: f"{row['value']:.3f}" for _, row in part.iterrows()}
+        rows.append([f"{events}", f"{part['sets'].max()}", *of.values()])
+    return table(["events", "data sets", *map(_short, dict.fromkeys(frame["measure"]))], rows)
+
+
+def _of_kind(kind: str) -> Callable[[pd.DataFrame], str]:
+    return lambda frame: by_design(frame[frame["kind"] == kind])
+
+
+TABLES: dict[str, tuple[list[str], Callable[[pd.DataFrame], str]]] = {
+    "measures": (["measures"], _of_kind("coverage")),
+    "levels of ratio and slope": (["measures"], _of_kind("level")),
+    "curves": (["curves"], _of_kind("coverage")),
+    "levels of curves": (["curves"], _of_kind("level")),
+    "tests": (["tests"], by_test),
+    "other tests": (["updates", "segments"], by_test),
+    "fitted": (["fitted"], by_test),
+    "levels of giviti": (["giviti"], _of_kind("level")),
+    "giviti": (["giviti"], _of_kind("coverage")),
+    "sites": (["sites"], of_sites),
+    "widths": (["widths"], of_widths),
+    "decomposition": (["decomposition"], by_design),
+    "optimism": (["optimism"], of_optimism),
+}
+"""The tables of the page, by their marks: studies, and what makes the table."""
+
+
+def page(text: str, frame: pd.DataFrame) -> str:
+    """Return the text of the page with its tables made from the data."""
+    for name, (studies, make) in TABLES.items():
+        own = frame[frame["study"].isin(studies)]
+        if len(own):
+            text = with_table(text, mark("clinical", name), make(own))
+    return text
