@@ -140,31 +140,6 @@ def tables(frame):
     return found
 
 
-SECTION = """
-## Bars with groups or weights
-
-`reliability_curve` with `groups=` or `sample_weight=`: the smallest and the mean coverage, in percent, of bars
-of {level:g} % of one cell (bin) of equal predictions, over event rates of {rates} and over the sizes or
-correlations that are named; {sets} data sets each. Where events are rare and strongly correlated, few groups
-have one: see the tables of [dependent-observations.md](dependent-observations.md). Data:
-[bars.csv](data/bars.csv), made by `python -m benchmarks.bars`.
-
-{table}"""
-
-
-def section(frame):
-    """Return the part of docs/validity.md that the data make."""
-    rows = []
-    for (kind, design), part in frame[frame["kind"] != "smooth"].groupby(["kind", "design"], sort=False):
-        of = ", ".join(f"{value:g}" for value in sorted(part["parameter"].unique()))
-        coverage = (part[name].agg(["min", "mean"]) for name in ("confidence", "consistency"))
-        what = f"correlation {of}" if kind == "groups" else f"{of} observations"
-        rows.append((f"{design}; {what}", *(_percent(value) for found in coverage for value in found)))
-    head = ("data", "confidence, smallest", "mean", "consistency, smallest", "mean")
-    rates = ", ".join(f"{100 * rate:g} %" for rate in RATES)
-    return SECTION.format(level=100 * LEVEL, rates=rates, sets=int(frame["data sets"].min()), table=table(head, rows))
-
-
 def with_table(text, name, content):
     """Return the text of a page with the table of this name."""
     begin, end = f"<!-- {name}: made by benchmarks/bars.py -->\n", f"<!-- end of {name} -->\n"

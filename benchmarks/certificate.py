@@ -15,7 +15,7 @@ import joblib
 import pandas as pd
 
 import caltest
-from benchmarks import certificate_page, coverage
+from benchmarks import certificate_page, coverage, measured
 from benchmarks.machine import ROOT, commit
 from benchmarks.populations import KINDS, N_CLASSES, Population
 from caltest import statistics
@@ -275,7 +275,7 @@ def main() -> None:
     if not asked.page:
         if asked.out is None:
             parser.error("--out DIR is needed to measure")
-        measured = commit()
+        behind_it = commit()
         chosen = [cell for cell in cells(asked.replicates, asked.shares) if asked.cells in str(cell)]
         if asked.outcomes is not None:
             chosen = [cell for cell in chosen if cell.n_outcomes == asked.outcomes]
@@ -286,7 +286,7 @@ def main() -> None:
             if asked.again:
                 data = asked.docs / "validity.csv"
                 behind = "rows" if asked.outcomes is None else f"rows with {asked.outcomes} outcomes"
-                data.write_text(updated(data.read_text(), frame, f"{behind} at {measured}"))
+                data.write_text(updated(data.read_text(), frame, f"{behind} at {behind_it}"))
                 write_page(asked.docs)
                 return
             if asked.cells:
@@ -296,7 +296,7 @@ def main() -> None:
                 covered = coverage.measure(asked.out / "intervals", SEED, asked.workers, bar)
         facts = {
             "seed": SEED,
-            "commit": measured,
+            "commit": behind_it,
             "date": f"{datetime.now(UTC):%Y-%m-%d}",
             "duration": f"{sum(map(float, (asked.out / TIMES).read_text().split())) / 3600:.1f} hours",
             "processes": joblib.effective_n_jobs(asked.workers),
@@ -310,10 +310,10 @@ def main() -> None:
 
 
 def write_page(docs: Path) -> None:
-    """Write the page from the data."""
-    page = docs / "validity.md"
-    page.write_text(certificate_page.page(*((docs / name).read_text() for name in certificate_page.DATA)))
-    print(f"written: {page}")
+    """Write from the data the tables of docs/validity.md and docs/validity-table.md, and what the package holds."""
+    for file, text in measured.pages(docs).items():
+        file.write_text(text)
+        print(f"written: {file}")
 
 
 def updated(text: str, frame: pd.DataFrame, what: str) -> str:

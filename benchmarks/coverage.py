@@ -8,16 +8,12 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pandas as pd
-from scipy.stats import binom
 
 import caltest
-from benchmarks.markdown import table
 from benchmarks.populations import KINDS, N_CLASSES, Population
 from caltest.estimation.errors._squared_l2_target import squared_l2_target
 from caltest.simulation import DirichletModel, Model, Shift, Temperature, coverage_study
 
-ERROR = 0.001
-"""Probability, of each number, with which it is set in bold by chance."""
 SIZES = (200, 1_000, 10_000)
 TRUTHS = {
     "calibrated": None,
@@ -32,16 +28,6 @@ PREDICTIONS = {"spread": (2, 1.0), "sharp": (2, 0.15), "3 classes": (3, 0.5), "1
 POPULATION_TRUTHS = ("calibrated", "temperature 1.3", "shifted by 0.4 logits")
 """What is measured on populations of practice."""
 EVENTS = tuple(name for name in KINDS if N_CLASSES[name] == 2)
-
-
-HEAD = f"""## Coverage of intervals
-
-The percentage of data sets whose interval contains its target; in brackets the percentages where the target is above
-the upper or below the lower limit. **Bold**: below the level by more than chance explains (probability {ERROR} for each
-number). Models are `DirichletModel(2, 1)` (spread), `(2, 0.15)` (sharp), `(3, 0.5)` and `(10, 0.1)`, and the
-populations of practice above, with fewer data sets. Their true
-probabilities are the predictions, changed by `Temperature` or `Shift(1, 0.4)`. Data: [coverage.csv](coverage.csv).
-"""
 
 
 @dataclass(frozen=True)
@@ -267,28 +253,3 @@ def _measure(interval: Interval, predictions: str, n_samples: int, out: Path, se
     frame = frame.assign(level=interval.level, holds=interval.holds)
     columns = ["interval", "predictions", "truth", "n_samples", "n_replicates", "level", "coverage", "above", "below"]
     return frame[[*columns, "width"]].round({"coverage": 6, "above": 6, "below": 6, "width": 6})
-
-
-def section(frame: pd.DataFrame) -> str:
-    """Return the part of the page about intervals."""
-    parts = [HEAD]
-    for interval in INTERVALS:
-        own = frame[frame["interval"] == interval.name]
-        if own.empty:
-            continue
-        parts += [f"### {interval.name}, {interval.level:.0%}\n", f"Should contain {interval.holds}.\n"]
-        truths = list(dict.fromkeys(own["truth"]))
-        rows = []
-        for (predictions, n), group in own.groupby(["predictions", "n_samples"], sort=False):
-            found = group.set_index("truth")
-            shown = [_cell(found.loc[truth], interval.level) if truth in found.index else "" for truth in truths]
-            rows.append((f"{predictions}, n = {n:,} ({group['n_replicates'].iloc[0]:,})", *shown))
-        parts.append(table(("predictions, observations (data sets)", *truths), rows))
-    return "\n".join(parts)
-
-
-def _cell(row: pd.Series, level: float) -> str:
-    """Return coverage and one-sided errors in percent; bold where coverage is below its level beyond chance."""
-    held = f"{100 * row.coverage:.1f}"
-    few = binom.cdf(round(row.coverage * row.n_replicates), row.n_replicates, level) < ERROR
-    return f"{f'**{held}**' if few else held} ({100 * row.above:.1f} / {100 * row.below:.1f})"

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from benchmarks.markdown import table
 from caltest.estimation import calibration_in_the_large, calibration_slope
 
 SEED = 20261126
@@ -122,19 +121,6 @@ def measure(design, number):
 
 RATES = tuple(f"{what}_{how}" for what in ("ratio", "slope") for how in ("none", "above", "below"))
 
-SECTION = """## Intervals of observed/expected and of the calibration slope
-
-`calibration_in_the_large` and `calibration_slope` with 95 % intervals, on {sets} data sets in each row. True
-probabilities have the logit (shift) + (slope) x (logit of the prediction). Labels of a group share a latent normal
-variable; the logarithm of the weights is normal. In percent, of the data sets that have an interval: the **coverage**,
-and in brackets how often the truth is above the upper and below the lower limit. **none**: data sets without an
-interval, for which the result gives the reason (fewer than five events or non-events; fewer than six groups; groups
-without events). Coverages below {least:.0f} % are bold, {below} of {number}; a coverage of 95 % has a standard error of
-{error:.1f} points. Data: [event-intervals.csv](data/event-intervals.csv), made by
-`python -m benchmarks.event_intervals`.
-
-{table}"""
-
 
 def coverages(frame, what):
     """Return the coverage of an interval among the data sets that have one, NaN without any."""
@@ -147,48 +133,6 @@ def least_coverage(sets):
     """Return the coverage that is so low by chance in one of a thousand cells, if the true one is `LEAST`."""
     sets = np.maximum(sets, 1)
     return stats.binom.ppf(1e-3, sets, LEAST) / sets
-
-
-def section(frame):
-    """Return the part of docs/validity.md that the data make."""
-    both = {what: coverages(frame, what) for what in ("ratio", "slope")}
-    rows = []
-    for i, row in enumerate(frame.to_dict("records")):
-        kind = f"{row['n']} x {row['predictions']}"
-        if row["groups"]:
-            kind += f", {row['groups']} groups (correlation {row['correlation']:g})"
-        if row["weights"]:
-            kind += f", weights ({row['weights']:g})"
-        shown = []
-        for what, covered in both.items():
-            known = 1 - row[f"{what}_none"]
-            if known <= 0:
-                shown += ["-", "100"]
-                continue
-            text = f"{100 * covered[i]:.1f}"
-            sides = " / ".join(f"{100 * row[f'{what}_{side}'] / known:.1f}" for side in ("above", "below"))
-            shown += [f"{f'**{text}**' if covered[i] < LEAST else text} ({sides})", f"{100 * (1 - known):.0f}"]
-        rows.append(
-            (
-                kind,
-                f"{row['shift']:g}",
-                f"{row['slope']:g}",
-                f"{row['events']:.{0 if row['events'] >= 20 else 1}f}",
-                *shown,
-            )
-        )
-    all_of_them = np.concatenate([*both.values()])
-    known = all_of_them[~np.isnan(all_of_them)]
-    sets = int(frame["sets"].min())
-    head = ("data", "shift", "slope", "events", "observed/expected", "none", "slope interval", "none")
-    return SECTION.format(
-        sets=sets,
-        least=100 * LEAST,
-        below=int((known < LEAST).sum()),
-        number=len(known),
-        error=100 * np.sqrt(0.95 * 0.05 / sets),
-        table=table(head, rows),
-    )
 
 
 def main():

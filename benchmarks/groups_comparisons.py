@@ -16,7 +16,6 @@ from scipy import special
 from scipy.stats import binom
 
 import caltest
-from benchmarks.markdown import table
 from caltest.predictions._sample import make_sample
 from caltest.predictions.cells._cells import cells_of
 
@@ -279,44 +278,6 @@ def too_often(row):
     """Return whether more intervals miss than a nominal miss of 5 % explains by chance, at the level .001."""
     n = int(row["data sets"])
     return row["missed"] * n > binom.ppf(0.999, n, LEVEL)
-
-
-SECTION = """
-## Comparisons with groups or weights
-
-`paired_test` and `unpaired_test` with `groups=` or `sample_weight=`: percentages of {sets} data sets whose 95 %
-interval misses the true difference (nominal 5 %), those above and below it, and those where equality is rejected at
-the 5 % level, which is the power where the two errors differ. {found} of {number} intervals miss more often than
-chance explains in one of a thousand cells ({limit:.1f} %). Columns name the groups, the two models' deviations from
-the truth, and the latent correlation of the labels of a group. "Within" are predictions that vary within groups;
-otherwise a group has one prediction. "Opposite" are two models with a constant deviation, "crossed" has deviations of
-opposite sign on the two sides of 0.5, "noisy" adds noise to the second model, "rare" has events of 4 to 6 %, "few
-cells" two true probabilities, and more classes have one class each whose logit is shifted. Labels of more than two
-classes are copies of a common label of the group, which is not how the test simulates them. Data:
-[groups-comparisons.csv](data/groups-comparisons.csv), made by `python -m benchmarks.groups_comparisons`; how the
-tests work: [comparing-models.md](comparing-models.md#with-groups-or-weights).
-
-{table}"""
-
-
-def section(frame):
-    """Return the part of docs/validity.md that the data make."""
-    rows = [
-        (
-            row["design"],
-            f"{row['correlation']:.1f}",
-            *(f"{100 * row[name]:.1f}" for name in ("missed", "interval above", "interval below", "rejected")),
-        )
-        for _, row in frame.iterrows()
-    ]
-    sets = int(frame["data sets"].min())
-    return SECTION.format(
-        sets=sets,
-        found=sum(too_often(row) for _, row in frame.iterrows()),
-        number=len(frame),
-        limit=100 * binom.ppf(0.999, sets, LEVEL) / sets,
-        table=table(("data", "correlation", "missed", "interval above", "interval below", "rejected"), rows),
-    )
 
 
 def main():

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from benchmarks.markdown import table
 from caltest.estimation.errors._l2_interval import l2_distribution
 from caltest.predictions._sample import make_sample
 from caltest.predictions.cells._cells import cells_of
@@ -132,49 +131,10 @@ def designs():
 NOMINAL = {"interval": 0.05, "certificate": 0.05, "lower_end": 0.025}
 """Rates that are wrong at most, of each measured column."""
 
-SECTION = """
-## Intervals and certificates with groups or weights
-
-`l2_interval` and `equivalence_test` with `groups=` or `sample_weight=`, on {sets} data sets in each row: a model that
-is wrong by a known shift (of two classes 0.1, or 0.05 and 0.01 where predictions are 0.02 and 0.005; of more classes
-half of the probability of the first one goes to the second one), and the same model without a shift. In percent:
-
-* **upper**: how often the upper limit of `l2_interval(alternative="less")` lies below the true error (nominal 5 %),
-* **certificate**: how often `equivalence_test` certifies a margin at the true error (nominal 5 %; below 20 groups it
-  must also hold for groups whose labels are all equal),
-* **lower**: how often the lower limit of the 95 % interval lies above the true error (nominal 2.5 %); **calibrated**:
-  how often it lies above 0 if the model is calibrated.
-
-{found} of {number} rates are above the limit that chance exceeds in one of a thousand cells ({limits}). Fewer than five
-groups have no interval. Data: [groups-intervals.csv](data/groups-intervals.csv), made by
-`python -m benchmarks.groups_intervals`.
-
-{table}"""
-
 
 def limit(nominal, sets):
     """Return the largest rate that chance explains in one of many cells."""
     return float(stats.binom.ppf(1 - 1e-3, sets, nominal)) / sets
-
-
-def section(frame):
-    """Return the part of docs/validity.md that the data make."""
-    sets = int(frame["sets"].min())
-    keys = ["n_groups", "size", "base", "vary", "correlation", "sizes", "weights"]
-    wrong_model, calibrated = frame[frame["shift"] > 0], frame[frame["shift"] == 0].set_index(keys)["lower_end"]
-    rows = []
-    for row in wrong_model.to_dict("records"):
-        size = {"equal": f"{row['size']}", "unequal": f"about {row['size']}", "half": f"{row['size']}, one of half"}
-        alone = row["size"] == 1
-        what = f"{row['n_groups']} observations" if alone else f"{row['n_groups']} groups of {size[row['sizes']]}"
-        prediction = row["base"] + ", within groups" * (row["vary"] and not alone)
-        correlation = "-" if alone else f"{row['correlation']:g}"
-        rates = (*(row[name] for name in NOMINAL), calibrated[tuple(row[key] for key in keys)])
-        rows.append((what, prediction, correlation, row["weights"], *(f"{100 * rate:.1f}" for rate in rates)))
-    high = sum(int((frame[name] > limit(most, sets)).sum()) for name, most in NOMINAL.items())
-    head = ("data", "predictions", "correlation", "weights", "upper", "certificate", "lower", "calibrated")
-    limits = " and ".join(f"{100 * limit(most, sets):.2g} %" for most in sorted(set(NOMINAL.values()), reverse=True))
-    return SECTION.format(sets=sets, found=high, number=4 * len(rows), limits=limits, table=table(head, rows))
 
 
 def main():

@@ -24,6 +24,7 @@ extensions = [
     "_site.pages",
     "_site.reference",
     "_site.bibliography",
+    "_site.measured",
 ]
 exclude_patterns = [
     "_site",

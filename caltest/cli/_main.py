@@ -25,6 +25,7 @@ from caltest.cli import (
     _study,
     _subgroups,
     _test,
+    _validity,
     _watch,
 )
 from caltest.cli._messages import explain, line, notes_on_stderr, say
@@ -159,6 +160,7 @@ def _parser() -> argparse.ArgumentParser:
         _plan,
         _scan,
         _study,
+        _validity,
     ):
         command.add_to(commands)
     return parser

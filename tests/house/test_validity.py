@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom
 
 import caltest
-from benchmarks import certificate, certificate_page, coverage, event_intervals, groups_intervals
+from benchmarks import certificate, certificate_page, coverage, event_intervals, groups_intervals, measured
 from caltest.results._naming import describe
 from caltest.simulation import DirichletModel, size_study
 from tests.reference.examples import LENSES, STATISTICS
@@ -23,9 +23,10 @@ TODAY = {50: 300, 100: 300, 500: 150, 2_000: 60, 10_000: 20}
 """Data sets of today's cells, by size."""
 
 
-def test_the_page_is_made_from_the_data():
-    data = ((DOCS / name).read_text() for name in certificate_page.DATA)
-    assert (DOCS / "validity.md").read_text() == certificate_page.page(*data)
+def test_pages_and_the_table_of_the_package_are_made_from_the_data():
+    made = measured.pages(DOCS)
+    assert len(made) == 3
+    assert [file.name for file, text in made.items() if file.read_text(encoding="utf-8") != text] == []
 
 
 @pytest.mark.release
@@ -159,52 +160,35 @@ def test_slow_tests_have_fewer_data_sets():
     assert certificate.Entry("a", caltest.ECE(), "Monte Carlo").n_replicates(10_000, 1000) == 100
 
 
-def test_the_page_names_what_fails_and_what_is_left_out():
-    rows = {
-        "model": "3 classes",
-        "lens": "Confidence()",
-        "n_samples": [50, 50, 500],
-        "test": ["good", "bad", "good"],
-        "null": ["Monte Carlo", "asymptotic", "Monte Carlo"],
-        "n_replicates": [1000, 100, 1000],
-        "rejected_1pct": [10, 30, 10],
-        "rejected_5pct": [50, 30, 50],
-        "rejected_10pct": [99, 30, 99],
-    }
-    facts = "# seed: 1; commit: abc; date: 2030-01-01; duration: 1.0 hours; resamples: 99; shares: 1 0.5\n"
-    covered = {
-        "interval": ["l2_interval"] * 2,
-        "predictions": "sharp",
-        "truth": ["calibrated", "shifted by 0.4 logits"],
-    }
-    covered |= {"n_samples": 200, "n_replicates": 1000, "level": 0.95, "coverage": [0.94, 0.9], "above": [0.0, 0.08]}
-    covered |= {"below": [0.06, 0.02], "width": 0.1}
+def test_rows_of_the_table_say_what_is_worse():
+    rejected = pd.DataFrame(
+        {"model": "3 classes", "lens": "Confidence()", "n_samples": 50, "test": ["good", "bad"]}
+        | {"null": ["Monte Carlo", "asymptotic"], "n_replicates": [1000, 100], "rejected_1pct": [10, 30]}
+        | {"rejected_5pct": [50, 30], "rejected_10pct": [99, 30]}
+    )
+    covered = pd.DataFrame(
+        {"interval": ["l2_interval"] * 2, "predictions": "sharp", "truth": ["calibrated", "shifted"]}
+        | {"n_samples": 200, "n_replicates": 1000, "level": 0.95, "coverage": [0.94, 0.9], "above": [0.0, 0.08]}
+        | {"below": [0.06, 0.02], "width": 0.1}
+    )
     groups = "predictions,groups,correlation,data sets,ECE,SKCE\nrare,20 groups of 100,0.3,400,0.18,\n"
     folds = "# a\nstudy,learner,n_samples,n_folds,method,rate,data_sets\n"
-    folds += (
-        'level,tree,200,5,"ECE, pooled",0.1,100\nlevel,tree,200,10,"ECE, pooled",0.3,100\npower,tree,200,5,x,0.9,50\n'
+    folds += 'level,tree,200,5,"ECE, pooled",0.1,100\npower,tree,200,5,x,0.9,50\n'
+    others = [(DOCS / name).read_text() for name in measured.DATA[4:]]
+    facts = "# seed: 1; commit: abc\n"
+    texts = facts + rejected.to_csv(index=False), facts + covered.to_csv(index=False), groups, folds
+    good, bad, held, low, few, pooled, *_ = measured.rows([*texts, *others])
+    assert (good.is_worse, bad.is_worse, held.is_worse, low.is_worse, few.is_worse) == (False, True, False, True, True)
+    assert (few.name, few.how, few.n, few.rates) == ("ECE", "groups", 2000, (None, 0.18, None))
+    assert (pooled.name, pooled.how, pooled.data) == ("ECE", "folds, pooled", "tree, 5 folds")
+    assert "| bad (asymptotic) | 1 | 1 | 30.0 % | 100 | 3 classes, Confidence(), n = 50 |" in measured.worst_of_tests(
+        [bad]
     )
-    grouped = [(DOCS / name).read_text() for name in certificate_page.DATA[4:]]
-    page = certificate_page.page(
-        facts + pd.DataFrame(rows).to_csv(index=False),
-        facts + pd.DataFrame(covered).to_csv(index=False),
-        groups,
-        folds,
-        *grouped,
+    assert "| `l2_interval`, two-sided | 95 % | 2 | 1 | 90.0 % | 1,000 | sharp, shifted, n = 200 |" in (
+        measured.worst_of_intervals([held, low])
     )
-    assert "| rare, 20 groups of 100 | 0.30 | 18.0 | 18.0 | ECE |" in page
-    assert "## Comparisons with groups or weights" in page
-    assert "## Bars with groups or weights" in page
-    assert "| ECE, pooled | 10.0 | 20.0 | 30.0 |" in page
-    assert "| sharp, n = 200 (1,000) | 94.0 (0.0 / 6.0) | **90.0** (8.0 / 2.0) |" in page
-    assert "`python benchmarks/validity.py --out DIR --shares 1 0.5`" in page
-    assert "(seed 1, commit abc, date 2030-01-01, duration 1.0 hours)" in page
-    assert "0 of 6 rates are above their limit." in page
-    assert "| good | 1.0 / 5.0 / 9.9 | 1.0 / 5.0 / 9.9 |" in page
-    assert "| bad (asymptotic) | **30.0** / **30.0** / **30.0** |" in page
-    assert "| bad (asymptotic) | 30.0 % (Confidence(), n = 50) | 3 classes, Confidence() (n = 50) |" in page
-    assert "* bad (asymptotic): 100 data sets at n = 50; none at n = 500." in page
-    assert "seed 1, commit abc, date 2030-01-01" in page
+    assert '"worse": [1]' in measured.stored([good, low])
+    assert '"third": [99, null]' in measured.stored([good, low])
 
 
 def test_the_check_finds_a_test_that_fails():
