@@ -400,7 +400,7 @@ SIZES, SHIFTS = ((20,) * 20, tuple(range(2, 40, 2)), (5,) * 60), (0.0, 0.2, 0.6)
     ],
 )
 def test_coverage_with_groups(sizes, shift):
-    """Each size and each shift once; all pairs of both before a release. docs/validity-table.md has many more designs."""
+    """Each size and each shift once; all pairs of both before a release. docs/validity-table.md has more designs."""
     found = misses_of_groups(60, sizes, correlation=0.1, weighted=False, shift=shift, seed=1)
     assert max(found) <= stats.binom.ppf(1 - 1e-4, 60, 0.05)
 
