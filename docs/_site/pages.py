@@ -9,6 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from sphinx.application import Sphinx
 
+from _site.flowchart import drawn
+
 DOCS = Path(__file__).resolve().parents[1]
 
 SECTIONS = {
@@ -113,7 +115,7 @@ def read(app: Sphinx, page: str, source: list[str]) -> None:
         return
     if page in WHOLE:
         app.env.note_dependency(str(DOCS.parent / WHOLE[page]))
-    source[0] = redirected(text_of(page), page, folder_of(page)).replace("```mermaid", "```text")  # needs a script
+    source[0] = drawn(redirected(text_of(page), page, folder_of(page)))
     under = app.config.site_contents.get(page, [])
     if under:
         entries = "\n".join(f"/{entry}" for entry in under)

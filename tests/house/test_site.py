@@ -76,3 +76,20 @@ def test_formulas_become_mathml(site):
     found = mathml(nodes.math("", r"\Big(\frac{1}{n}, \dots\Big)"), as_block=True)
     assert found.startswith("<math")
     assert "<mfrac>" in found
+
+
+def test_a_flowchart_becomes_a_picture(site):
+    chart = site("flowchart")
+    text = (DOCS / "how-a-call-runs.md").read_text()
+    source = chart.BLOCK.search(text)[1]
+    names = [name for name, _ in chart.NODE.findall(source)]
+    arrows = chart.ARROW.findall(source)
+    assert len(names) == 12
+    assert {name for first, _, second in arrows for name in (first, second)} == set(names)
+    found = chart.places(arrows)
+    assert len(set(found.values())) == 12, "no two in one place"
+    assert all(found[second][0] > found[first][0] for first, _, second in arrows), "what comes later stands below"
+    drawn = chart.drawn(text)
+    assert "mermaid" not in drawn
+    assert drawn.count("<rect") == 12
+    assert drawn.count('class="arrow"') == len(arrows) == 13
