@@ -92,4 +92,4 @@ def test_a_flowchart_becomes_a_picture(site):
     drawn = chart.drawn(text)
     assert "mermaid" not in drawn
     assert drawn.count("<rect") == 12
-    assert drawn.count('class="arrow"') == len(arrows) == 13
+    assert drawn.count('class="arrow"') == len(arrows) == 12
