@@ -1,24 +1,29 @@
 """This checkout against another one, in the same run: ``python benchmarks/performance.py --against PATH``.
 
-Fresh processes of the two checkouts alternate. Each runs every call once to warm up and then for at least `LASTING`
-seconds of processor time; medians of the medians of the processes count. A call that a checkout does not have, or that
-fails there, is left out.
+One process of each checkout stays, and the two answer every call in turn, so that a moment in which the machine is
+slow hits both: after one call that warms up, `ROUNDS` rounds or as many as take `LASTING` seconds, with the other
+checkout first in every second round. The ratio is the median of the ratios of the rounds, the times are medians of
+processor time. Starts are measured in fresh processes, which alternate as well. A call that a checkout does not have,
+or that fails there, is left out.
 """
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from tempfile import TemporaryDirectory
+from typing import Any, Self
 
 from benchmarks.markdown import duration, ratio, table
 
 ROOT = Path(__file__).parents[1]
-LASTING = 0.3  # seconds of processor time
-REPEATS = 5
+ROUNDS = 15
+LASTING = 12.0  # seconds, of all rounds of a call; five rounds at least
+SHORTEST = 0.02  # seconds that a round lasts at least
+REPEATS = 5  # fresh processes
 
 ROWS = "resampling=caltest.Consistency(resample_predictions=True)"
 TOP = "lens=caltest.Confidence()"
@@ -69,10 +74,7 @@ CALLS = {
     "bootstrap interval, 199 samples": "caltest.bootstrap_interval(*images, n_resamples=199, rng=0)",
     "reliability curve": "caltest.reliability_curve(*images)",
 }
-START = {
-    "import caltest (wall clock)": "",
-    "first default test in a process (wall clock)": "caltest.calibration_test(*images, rng=0)",
-}
+START = ("import caltest (wall clock)", "first default test in a process (wall clock)")
 
 CHILD = """
 from time import perf_counter, process_time
@@ -81,13 +83,12 @@ import caltest
 imported = perf_counter() - begin
 import functools, json, sys, warnings
 from pathlib import Path
-if not Path(caltest.__file__).is_relative_to(sys.argv[4]):
+if not Path(caltest.__file__).is_relative_to(sys.argv[1]):
     sys.exit(f"caltest was imported from {caltest.__file__}.")
 begin = perf_counter() - imported
 images = caltest.datasets.load_cifar10_vgg16()
 caltest.calibration_test(*images, rng=0)
-first = perf_counter() - begin
-from statistics import median
+print(json.dumps([imported, perf_counter() - begin]), flush=True)
 import numpy as np
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
@@ -96,6 +97,7 @@ prob /= prob.sum(axis=1, keepdims=True)
 simplex = (rng.random((10_000, 1)) >= np.cumsum(prob, axis=1)[:, :-1]).sum(axis=1), prob
 @functools.cache
 def softmax(n_classes):
+    rng = np.random.default_rng(n_classes)
     prob = rng.standard_normal((10_000, n_classes), dtype=np.float32)
     prob = np.exp(2 * prob)
     prob /= prob.sum(axis=1, keepdims=True)
@@ -105,57 +107,119 @@ events = rng.random(10_000) < event, event
 few, some = (tuple(array[:n] for array in images) for n in (200, 2_000))
 labels, models = caltest.datasets.load_digits_predictions()
 ece15, grid = caltest.ECE(caltest.EqualWidth(15)), caltest.ECE(caltest.EqualWidth(3, axes="all"))
-taken, answers = {}, {}
-for name, call in json.loads(sys.argv[1]).items():
+for line in sys.stdin:
+    call, often = json.loads(line)
     run = eval("lambda: " + call)
     try:
-        answer = run()
-    except (AttributeError, TypeError, ValueError) as error:
-        print(name, error, file=sys.stderr)
-        continue
-    times = []
-    while not times or sum(times) < float(sys.argv[2]):
         begin = process_time()
-        run()
-        times.append(process_time() - begin)
-    taken[name] = median(times)
+        for _ in range(often):
+            answer = run()
+        taken = (process_time() - begin) / often
+    except (AttributeError, TypeError, ValueError) as error:
+        print(call, error, file=sys.stderr)
+        print("null", flush=True)
+        continue
     value = getattr(answer, "pvalue", answer)
-    answers[name] = f"{value:.12g}" if isinstance(value, float) else ""
-start = dict(zip(json.loads(sys.argv[3]), (imported, first)))
-print(json.dumps({"taken": start | taken, "answers": answers}))
+    print(json.dumps([taken, f"{value:.12g}" if isinstance(value, float) else ""]), flush=True)
 """
 
 
-def measure(checkout: Path, calls: dict[str, str], lasting: float) -> dict:
-    """Return the seconds of every call, in a fresh process that imports caltest from a checkout."""
-    place = checkout.resolve()
-    command = [sys.executable, "-c", CHILD, json.dumps(calls), str(lasting), json.dumps(list(START)), str(place)]
-    environment = os.environ | {"PYTHONPATH": str(place)}
-    with TemporaryDirectory() as elsewhere:  # the working directory comes first on the path
-        ran = subprocess.run(command, cwd=elsewhere, env=environment, capture_output=True, text=True, check=False)
-    if ran.returncode:
-        msg = f"{checkout}: {ran.stderr}"
-        raise RuntimeError(msg)
-    return json.loads(ran.stdout)
+class Checkout:
+    """A fresh process that has imported caltest from a checkout and run the default test once.
+
+    Attributes
+    ----------
+    start : tuple of float
+        Seconds that pass until caltest is imported, and until the first default test has ended.
+    """
+
+    def __init__(self, place: Path) -> None:
+        place = place.resolve()
+        self._elsewhere = TemporaryDirectory()  # the working directory comes first on the path
+        command, environment = [sys.executable, "-c", CHILD, str(place)], os.environ | {"PYTHONPATH": str(place)}
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self._process = subprocess.Popen(command, cwd=self._elsewhere.name, env=environment, text=True, **pipes)
+        self.start = tuple(self._answer(place))
+
+    def seconds(self, call: str, often: int = 1) -> tuple[float, str] | None:
+        """Return the processor time of a call, the mean of several in a row, and its p-value; None where it fails."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps([call, often]) + "\n")
+        self._process.stdin.flush()
+        found = self._answer(call)
+        return None if found is None else (found[0], found[1])
+
+    def _answer(self, asked: Any) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            msg = f"{asked}: {self.close()}"
+            raise RuntimeError(msg)
+        return json.loads(line)
+
+    def close(self) -> str:
+        """End the process; return what it has written to its standard error."""
+        self._process.kill()
+        errors = self._process.communicate()[1]
+        self._elsewhere.cleanup()
+        return errors
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def starts(places: list[Path], repeats: int) -> list[list[tuple[float, ...]]]:
+    """Return the times of the starts of every checkout, in fresh processes that alternate."""
+    found: list[list[tuple[float, ...]]] = [[] for _ in places]
+    for number in range(repeats + 1):  # the first ones compile what has to be compiled
+        for which, place in enumerate(places):
+            with Checkout(place) as checkout:
+                if number:
+                    found[which].append(checkout.start)
+    return found
+
+
+def rounds(both: list[Checkout], call: str, lasting: float) -> tuple[list[list[float]], set[str]]:
+    """Return the seconds of a call by checkout, empty where it has none, and its p-values."""
+    first = [checkout.seconds(call) for checkout in both]
+    answers = {found[1] for found in first if found is not None}
+    if None in first:
+        return [[] if found is None else [found[0]] for found in first], answers
+    warm = [checkout.seconds(call) for checkout in both]
+    often = max(1, round(SHORTEST / max(min(found[0] for found in warm if found), 1e-6)))
+    taken: list[list[float]] = [[], []]
+    begin = time.perf_counter()
+    while len(taken[0]) < ROUNDS and (len(taken[0]) < 5 or time.perf_counter() - begin < lasting):
+        for which in (0, 1) if len(taken[0]) % 2 else (1, 0):
+            found = both[which].seconds(call, often)
+            assert found is not None
+            taken[which].append(found[0])
+            answers.add(found[1])
+    return taken, answers
 
 
 def section(other: Path, repeats: int = REPEATS, calls: dict[str, str] = CALLS, lasting: float = LASTING) -> str:
     """Return the table of medians and ratios; a ratio above 1 means that this checkout is faster."""
-    places = {"this": ROOT, "other": other}
-    runs: dict[str, list[dict]] = {name: [] for name in places}
-    for place in places.values():
-        measure(place, {}, 0)  # compiles what has to be compiled
-    for number in range(repeats):
-        order: Sequence[str] = list(places) if number % 2 else list(places)[::-1]
-        for name in order:
-            runs[name].append(measure(places[name], calls, lasting))
-    rows = []
-    for call in (*START, *calls):
-        own, theirs = ([run["taken"][call] for run in runs[name] if call in run["taken"]] for name in places)
-        if not own or not theirs:
-            rows.append((call, *("" if not times else duration(median(times)) for times in (own, theirs)), "", ""))
-            continue
-        answers = {run["answers"].get(call, "") for found in runs.values() for run in found}
-        same = "" if answers == {""} else "yes" if len(answers) == 1 else "**no**"
-        rows.append((call, duration(median(own)), duration(median(theirs)), ratio(median(theirs) / median(own)), same))
-    return table(("call", "this checkout", "the other one", "ratio", "same p-value"), rows)
+    places = [ROOT, other]
+    begun = starts(places, repeats)
+    rows = [(name, *_row([[start[k] for start in of] for of in begun]), "") for k, name in enumerate(START)]
+    with Checkout(ROOT) as this, Checkout(other) as that:
+        for name, call in calls.items():
+            taken, answers = rounds([this, that], call, lasting)
+            same = "" if answers <= {""} else "yes" if len(answers) == 1 else "**no**"
+            rows.append((name, *_row(taken), same))
+            print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
+    return table(("call", "this checkout", "the other one", "ratio", "quartiles", "same p-value"), rows)
+
+
+def _row(taken: list[list[float]]) -> tuple[str, str, str, str]:
+    """Return medians, and the median and the quartiles of the ratios of the rounds."""
+    own, theirs = ("" if not times else duration(median(times)) for times in taken)
+    if not all(taken) or len(taken[0]) < 2:
+        return own, theirs, "", ""
+    ratios = [b / a for a, b in zip(*taken, strict=True)]
+    lower, middle, upper = quantiles(ratios, n=4, method="inclusive")
+    return own, theirs, ratio(middle), f"{lower:.2f} to {upper:.2f}"
