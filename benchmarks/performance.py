@@ -1,4 +1,6 @@
-"""Measure everything and write ``docs/performance.md`` and its figure: ``python benchmarks/performance.py``.
+"""Measure everything and write ``docs/performance.md`` with its figure, and ``docs/speed-targets.md``.
+
+    python benchmarks/performance.py
 
 On an idle machine this takes about half an hour. ``--quick`` is a smoke test: small data, few resamples, numbers that
 mean nothing.

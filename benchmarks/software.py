@@ -234,9 +234,80 @@ def uncertainty_calibration(y_true: Any, y_prob: Any, n_resamples: int) -> list[
     ]
 
 
+def netcal(y_true: Any, y_prob: Any, n_resamples: int) -> list[Comparison]:
+    """ECE of the confidence."""
+    from netcal.metrics import ECE
+
+    label, prob = np.asarray(y_true), np.asarray(y_prob, dtype=np.float64)
+
+    def estimate(confidence, correct):
+        return float(ECE(N_CELLS).measure(confidence, correct))
+
+    return [
+        Comparison(
+            "netcal",
+            "confidence ECE, 15 equal-width cells",
+            _estimate(y_true, y_prob, caltest.ECE(WIDE)),
+            lambda _: float(ECE(N_CELLS).measure(prob, label)),
+        ),
+        Comparison(
+            "netcal",
+            f"the same, {OWN_LOOP}",
+            _pvalue(y_true, y_prob, statistic=caltest.ECE(WIDE), method="monte-carlo"),
+            _users_loop(y_true, y_prob, estimate),
+            n_resamples,
+        ),
+    ]
+
+
+def scikit_learn(y_true: Any, y_prob: Any, n_resamples: int) -> list[Comparison]:
+    """Scores of ten classes, and the curve of the confidence from which users make the ECE."""
+    from sklearn.calibration import calibration_curve
+    from sklearn.metrics import brier_score_loss, log_loss
+
+    label, prob = np.asarray(y_true), np.asarray(y_prob, dtype=np.float64)
+    prob = prob / prob.sum(axis=1, keepdims=True)
+    edges = np.linspace(0, 1, N_CELLS + 1)
+
+    def from_curve(confidence, correct):
+        observed, predicted = calibration_curve(correct, confidence, n_bins=N_CELLS)
+        count = np.histogram(confidence, edges)[0]
+        return float(np.abs(observed - predicted) @ count[count > 0] / len(confidence))
+
+    return [
+        Comparison(
+            "scikit-learn",
+            "confidence ECE from `calibration_curve`, 15 equal-width cells",
+            _estimate(y_true, y_prob, caltest.ECE(WIDE)),
+            lambda _: from_curve(*_seen(y_true, y_prob)),
+        ),
+        Comparison(
+            "scikit-learn",
+            f"the same, {OWN_LOOP}",
+            _pvalue(y_true, y_prob, statistic=caltest.ECE(WIDE), method="monte-carlo"),
+            _users_loop(y_true, y_prob, from_curve),
+            n_resamples,
+        ),
+        Comparison(
+            "scikit-learn",
+            "Brier score of ten classes",
+            lambda _: caltest.estimation.brier_score(label, prob),
+            lambda _: float(brier_score_loss(label, prob)),
+        ),
+        Comparison(
+            "scikit-learn",
+            "log score of ten classes",
+            lambda _: caltest.estimation.log_score(label, prob),
+            lambda _: float(log_loss(label, prob)),
+        ),
+    ]
+
+
 PACKAGES = {
     "uncertainty-calibration": uncertainty_calibration,
     "mapie": mapie,
     "relplot": relplot,
     "torchmetrics": torchmetrics,
+    "netcal": netcal,
+    "scikit-learn": scikit_learn,
 }

@@ -61,9 +61,11 @@ def point_rates(prob, usual, departure, shift):
     chances[usual, np.arange(usual.size)] = 0.0
     scale = np.zeros(usual.size)
     scale[some] = _rate(departure[some]) / _sum(chances)[some]
-    rates = (chances * scale).T
-    row, outcome = np.nonzero((chances * scale > 0.0).T)
-    return (row << shift | outcome).astype(np.uint32), rates[row, outcome]
+    rates = np.multiply(chances, scale, out=chances).ravel(order="F")
+    some = np.flatnonzero(rates > 0.0)
+    outcome = np.arange(len(chances), dtype=np.uint32)
+    entry = np.arange(usual.size, dtype=np.uint32)[:, None] << np.uint32(shift) | outcome
+    return entry.ravel()[some], rates[some]
 
 
 def poisson_thresholds(mean, size):
