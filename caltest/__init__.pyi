@@ -15,6 +15,7 @@ from . import simulation as simulation
 from . import statistics as statistics
 from . import streaming as streaming
 from . import torch as torch
+from .clinical._clinical_calibration import clinical_calibration as clinical_calibration
 from .comparison._compare_models import compare_models as compare_models
 from .comparison._paired import paired_test as paired_test
 from .comparison._paired import unpaired_test as unpaired_test
@@ -51,7 +52,6 @@ from .hypothesis_tests.classical._cox import cox_test as cox_test
 from .hypothesis_tests.classical._hosmer_lemeshow import hosmer_lemeshow_test as hosmer_lemeshow_test
 from .hypothesis_tests.classical._skce import skce_test as skce_test
 from .hypothesis_tests.classical._spiegelhalter import spiegelhalter_test as spiegelhalter_test
-from .hypothesis_tests.classical._tcal import tcal_test as tcal_test
 from .plotting._display import ReliabilityDisplay as ReliabilityDisplay
 from .predictions._lenses import Canonical as Canonical
 from .predictions._lenses import ClassGroups as ClassGroups

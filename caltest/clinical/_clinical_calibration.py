@@ -143,7 +143,7 @@ def clinical_calibration(
     >>> rng = np.random.default_rng(0)
     >>> logit = rng.normal(-1, 1, 500)
     >>> died, risk = rng.random(500) < 1 / (1 + np.exp(-logit)), 1 / (1 + np.exp(-1 - 2 * logit))
-    >>> result = caltest.clinical.clinical_calibration(died, risk, thresholds=[0.2], rng=0)
+    >>> result = caltest.clinical_calibration(died, risk, thresholds=[0.2], rng=0)
     >>> slope = result["calibration_slope"]
     >>> round(slope.estimate, 2), [round(end, 2) for end in slope.confidence_interval]
     (0.66, [0.52, 0.8])

@@ -48,7 +48,7 @@ def plot_clinical_calibration(
     Parameters
     ----------
     result : ClinicalCalibration
-        From `caltest.clinical.clinical_calibration`.
+        From `caltest.clinical_calibration`.
     ax : matplotlib.axes.Axes, optional
         Where to draw; new axes by default. Histogram and legend are below the axes: a figure with
         ``layout="constrained"`` makes room for them.
@@ -80,7 +80,7 @@ def plot_clinical_calibration(
     >>> matplotlib.use("Agg")
     >>> rng = np.random.default_rng(0)
     >>> risk = rng.beta(1, 3, 300)
-    >>> result = caltest.clinical.clinical_calibration(rng.random(300) < risk, risk, n_resamples=99, rng=0)
+    >>> result = caltest.clinical_calibration(rng.random(300) < risk, risk, n_resamples=99, rng=0)
     >>> result.plot().get_ylabel()
     'observed frequency'
     """

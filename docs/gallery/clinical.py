@@ -17,4 +17,4 @@ X_train, X_test, y_train, y_test = train_test_split(*load_breast_cancer(return_X
 model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01)).fit(X_train, y_train)
 y_prob = model.predict_proba(X_test)[:, 0]  # malignant
 y_test = y_test == 0
-caltest.clinical.clinical_calibration(y_test, y_prob, rng=0).plot()
+caltest.clinical_calibration(y_test, y_prob, rng=0).plot()

@@ -147,7 +147,7 @@ EXAMPLES: dict[str, Callable[[Data], Any]] = {
     "caltest.calibration_test of three classes": call_of_three(ct.calibration_test, statistic=ECE, **FIXED),
     "caltest.calibration_test with an exact distribution": call(ct.calibration_test, statistic=ECE, **FIXED),
     "caltest.cells_curve": call(ct.cells_curve, n_cells=[3, 5], **FIXED),
-    "caltest.clinical.clinical_calibration": call(ct.clinical.clinical_calibration, thresholds=[0.4], **FIXED),
+    "caltest.clinical_calibration": call(ct.clinical.clinical_calibration, thresholds=[0.4], **FIXED),
     "caltest.clinical.calibration_by_site": lambda d: ct.clinical.calibration_by_site(
         d.y, d.p, site=d.part, **d.design, **FIXED
     ),

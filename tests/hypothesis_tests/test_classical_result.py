@@ -20,7 +20,7 @@ TESTS = {
     caltest.hosmer_lemeshow_test: ({}, {"method": "monte-carlo"}, LIMIT),
     caltest.cox_test: ({}, LIMIT, {"kind": "likelihood-ratio", **LIMIT}),
     caltest.bridge_test: ({}, LIMIT),
-    caltest.tcal_test: ({},),
+    caltest.hypothesis_tests.tcal_test: ({},),
 }
 """Every test with the ways in which its null distribution is found."""
 STATISTICS = {
@@ -28,14 +28,14 @@ STATISTICS = {
     caltest.hosmer_lemeshow_test: caltest.HosmerLemeshow(),
     caltest.cox_test: caltest.statistics.CoxScore(),
     caltest.bridge_test: caltest.statistics.Bridge(),
-    caltest.tcal_test: caltest.statistics.TCal(),
+    caltest.hypothesis_tests.tcal_test: caltest.statistics.TCal(),
 }
 TITLES = {
     caltest.spiegelhalter_test: "Spiegelhalter test",
     caltest.hosmer_lemeshow_test: "Hosmer-Lemeshow test",
     caltest.cox_test: "Cox test",
     caltest.bridge_test: "Bridge test",
-    caltest.tcal_test: "Adaptive T-Cal test",
+    caltest.hypothesis_tests.tcal_test: "Adaptive T-Cal test",
 }
 WHOLE = {caltest.spiegelhalter_test, caltest.hosmer_lemeshow_test}
 """They test the whole prediction of more than two classes."""
@@ -92,7 +92,7 @@ def test_texts_and_columns_are_not_in_the_dictionary():
 def test_frames_have_a_row_for_each_group_or_scale():
     y_true, y_prob = calibrated(60, 2)
     rows = {test: len(run(test, y_true, y_prob).to_frame()) for test in TESTS}
-    several = {caltest.hosmer_lemeshow_test: 10, caltest.tcal_test: 5}
+    several = {caltest.hosmer_lemeshow_test: 10, caltest.hypothesis_tests.tcal_test: 5}
     assert rows == {test: several.get(test, 1) for test in TESTS}
 
 
@@ -119,7 +119,7 @@ def test_equals_calibration_test(test):
     y_true, y_prob = calibrated(150, 2)
     options = {"n_resamples": 99, "rng": 3, "method": "monte-carlo"}
     other = caltest.calibration_test(y_true, y_prob, statistic=STATISTICS[test], **options)
-    if test is caltest.tcal_test:
+    if test is caltest.hypothesis_tests.tcal_test:
         del options["method"]
     mine = test(y_true, y_prob, **options)
     assert mine.pvalue == other.pvalue
@@ -175,7 +175,7 @@ def test_region_restricts_the_test(test):
 @EVERY
 def test_progress_and_alpha(test):
     problem = calibrated(50, 2)
-    options = {} if test is caltest.tcal_test else {"method": "monte-carlo"}
+    options = {} if test is caltest.hypothesis_tests.tcal_test else {"method": "monte-carlo"}
     calls = []
     result = run(test, *problem, alpha=0.999, progress=lambda done, total: calls.append((done, total)), **options)
     assert calls[-1] == (199, 199)
@@ -263,7 +263,7 @@ def test_some_predictions_of_zero_and_one(test):
     for options in TESTS[test]:
         result = run(test, np.append(y_true, [0, 0, 1]), more, **options)
         assert 0 < result.pvalue <= 1, str(options)
-        if test not in {caltest.hosmer_lemeshow_test, caltest.tcal_test}:
+        if test not in {caltest.hosmer_lemeshow_test, caltest.hypothesis_tests.tcal_test}:
             plain = run(test, y_true, y_prob, **options)
             assert result.statistic == pytest.approx(plain.statistic, rel=1e-9), str(options)
 
@@ -288,7 +288,7 @@ def test_event_and_its_complement():
     prob = rng.permutation(np.arange(1, 61)) / 64
     y_true = rng.integers(2, size=60)
     for test, methods in TESTS.items():
-        if test is caltest.tcal_test:  # its cells are closed on one side
+        if test is caltest.hypothesis_tests.tcal_test:  # its cells are closed on one side
             continue
         for options in methods:
             one, other = (run(test, y, p, **options) for y, p in [(y_true, prob), (1 - y_true, 1 - prob)])
@@ -315,7 +315,7 @@ def test_bad_arguments_are_refused(test):
     ]
     if test is not caltest.cox_test:
         cases.append(({"resampling": "rows"}, TypeError, r"`resampling` must be a Consistency\(...\)"))
-    if test is not caltest.tcal_test:
+    if test is not caltest.hypothesis_tests.tcal_test:
         cases.append(({"method": "guess"}, ValueError, "`method` must be one of .*, got 'guess'"))
     for options, kind, message in cases:
         for method in TESTS[test]:
@@ -369,7 +369,7 @@ def level_pvalues(n_classes, concentration, n_data_sets):
         combined = caltest.calibration_test(y_true, y_prob, statistic=caltest.Omnibus(statistics), **options)
         tests = {str(part.test_statistic): part for part in combined.components}
         if n_classes == 2:
-            tests["T-Cal"] = caltest.tcal_test(y_true, y_prob, **options)
+            tests["T-Cal"] = caltest.hypothesis_tests.tcal_test(y_true, y_prob, **options)
         if n_classes == 2 and (concentration < 0.5 or i % 10 == 0):  # vague predictions cost 0.1 s each
             tests["exact"] = caltest.hosmer_lemeshow_test(y_true, y_prob)
         for name, result in tests.items():

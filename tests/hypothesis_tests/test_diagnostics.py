@@ -178,7 +178,7 @@ def test_sparse_cells_with_resampled_observations_warn():
 def test_the_classical_tests_warn_at_the_line_of_the_user():
     for test, options in [
         (caltest.hosmer_lemeshow_test, {"partition": caltest.EqualMass(50), "method": "monte-carlo"}),
-        (caltest.tcal_test, {}),
+        (caltest.hypothesis_tests.tcal_test, {}),
     ]:
         with pytest.warns(CalibrationWarning) as told:
             test(*calibrated(200, 2), resampling=ROWS, n_resamples=19, rng=0, **options)

@@ -70,7 +70,7 @@ CALLS = {
     "skce_test": lambda **more: ct.skce_test(*problem(), **FAST, **more),
     "spiegelhalter_test": lambda **more: ct.spiegelhalter_test(*problem(), method="monte-carlo", **FAST, **more),
     "subgroup_tests": lambda **more: ct.subgroup_tests(*problem(), subgroup=np.arange(300) % 2, **FAST, **more),
-    "tcal_test": lambda **more: ct.tcal_test(*two_classes(), **FAST, **more),
+    "tcal_test": lambda **more: ct.hypothesis_tests.tcal_test(*two_classes(), **FAST, **more),
     "training_track": lambda **more: ct.training_track(None, epochs(), **FAST, **more),
     "unpaired_test": lambda **more: ct.unpaired_test(
         *problem(), *problem(seed=1), variance="bootstrap", **FAST, **more

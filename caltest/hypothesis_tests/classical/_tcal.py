@@ -67,7 +67,7 @@ def tcal_test(
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> result = caltest.tcal_test(y_true, y_prob, n_resamples=999, rng=0)
+    >>> result = caltest.hypothesis_tests.tcal_test(y_true, y_prob, n_resamples=999, rng=0)
     >>> result.pvalue, result.components[-1].test_statistic.partition
     (0.001, EqualWidth(8192))
     >>> len(result.to_frame())

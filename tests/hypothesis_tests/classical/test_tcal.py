@@ -64,7 +64,7 @@ def test_published_errors(name, shared_data):
         right, confidence = data["labels"], data["scores"]
     found = [with_a_cell_for_one(right, confidence, scale(2 ** (b + 1))) for b in range(len(PUBLISHED[name]))]
     np.testing.assert_allclose(found, PUBLISHED[name], rtol=0, atol=1e-9)
-    result = caltest.tcal_test(right, confidence, n_resamples=39, rng=0)
+    result = caltest.hypothesis_tests.tcal_test(right, confidence, n_resamples=39, rng=0)
     n_scales = math.floor(math.log2(len(right)))
     assert len(result.components) == n_scales
     if not (confidence == 1).any():
@@ -77,7 +77,7 @@ def test_by_hand():
     y_true, y_prob = [0, 1, 1, 0, 1, 1], [0.25] * 3 + [0.75] * 3
     expected = ((25 - 19) / 16 / 3 + (1 - 11) / 16 / 3) / 6
     assert caltest.calibration_error(y_true, y_prob, statistic=scale(2)) == pytest.approx(expected, rel=1e-12)
-    result = caltest.tcal_test(y_true, y_prob, n_resamples=19, rng=0)
+    result = caltest.hypothesis_tests.tcal_test(y_true, y_prob, n_resamples=19, rng=0)
     assert values_of(result)[0] == pytest.approx(expected, rel=1e-12)
     # One observation in each cell: S^2 is its own square.
     assert caltest.calibration_error([1, 0], [0.25, 0.75], statistic=scale(2)) == 0
@@ -110,7 +110,7 @@ def test_all_scales_of_edges_ties_and_weights():
 
 
 def test_debiased_errors_have_mean_zero():
-    test = caltest.tcal_test(*calibrated(500, 2), n_resamples=4000, rng=1)
+    test = caltest.hypothesis_tests.tcal_test(*calibrated(500, 2), n_resamples=4000, rng=1)
     for part in test.components:
         error = part.null.std / math.sqrt(4000)
         assert abs(part.noise_floor) < STANDARD_ERRORS * error, str(part.test_statistic)
@@ -121,7 +121,7 @@ def test_debiased_errors_have_mean_zero():
 
 def test_scales_are_combined_as_the_loops_do():
     y_true, y_prob = calibrated(100, 2, seed=4)
-    result = caltest.tcal_test(y_true, y_prob, n_resamples=60, rng=0)
+    result = caltest.hypothesis_tests.tcal_test(y_true, y_prob, n_resamples=60, rng=0)
     assert result.test_statistic == caltest.statistics.TCal(6)
     assert [part.test_statistic for part in result.components] == [scale(m) for m in (2, 4, 8, 16, 32, 64)]
     values = [[part.statistic, *part.null_distribution] for part in result.components]
@@ -136,7 +136,7 @@ def test_power_against_a_wiggle():
     rng = np.random.default_rng(0)
     prob = rng.uniform(0.2, 0.8, size=2000)
     y_true = rng.random(2000) < prob + 0.15 * np.sin(2 * np.pi * 4 * prob)
-    result = caltest.tcal_test(y_true, prob, n_resamples=999, rng=0)
+    result = caltest.hypothesis_tests.tcal_test(y_true, prob, n_resamples=999, rng=0)
     assert result.pvalue <= 0.01
     assert pvalues_of(result)[0] > 0.01
 
@@ -154,7 +154,7 @@ def test_in_a_table():
 
 
 def test_one_scale_is_one_line():
-    result = caltest.tcal_test(*calibrated(5, 2, seed=3), n_resamples=99, rng=0)
+    result = caltest.hypothesis_tests.tcal_test(*calibrated(5, 2, seed=3), n_resamples=99, rng=0)
     table = """
  cells (bins)  squared error      under calibration (5 % to 95 %)  p-value
  2                  0.001279    -0.001126 (-0.001519 to 0.001279)   0.5100
