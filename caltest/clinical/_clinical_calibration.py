@@ -33,7 +33,7 @@ from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import ClinicalOptions, drawing_of
 from caltest.resampling.engine._run import Answer, run
-from caltest.resampling.engine._stopping import FEWER_DRAWS
+from caltest.resampling.engine._stopping import FEWER_DRAWS, USUAL_DRAWS
 from caltest.results import ConfidenceInterval, Note
 from caltest.results._decision import level_of, rejects
 from caltest.results._description import counted
@@ -68,8 +68,9 @@ def clinical_calibration(
     net benefit                 at each of ``thresholds``
     ==========================  =======================================================================================
 
-    The decision is that of `caltest.calibration_test`, with the same p-value for the same ``rng``. Every number stands
-    with its interval, and every error of calibration with its noise floor and a p-value from simulated labels.
+    The decision is that of `caltest.calibration_test`, with the same p-value for the same ``rng`` and number of draws.
+    Every number stands with its interval, and every error of calibration with its noise floor and a p-value from
+    simulated labels.
 
     Parameters
     ----------
@@ -117,9 +118,9 @@ def clinical_calibration(
 
     **P-values** are valid at every sample size for independent observations, as those of `caltest.calibration_test`.
     That of U is the p-value of Cox's score test, whose limit is that of the likelihood ratio in U; that of the Brier
-    score is Spiegelhalter's. That of the slope approximates. For more than 20,000 observations fewer draws serve the
-    distances. A spline takes several times as long as the other
-    curves.
+    score is Spiegelhalter's. That of the slope approximates. For more than 20,000 observations the test makes 999 draws
+    unless ``n_resamples`` says otherwise, and the distances have fewer. A spline takes several times as long as the
+    other curves.
 
     Times to an event, which may be censored, are not covered: ``y_true`` must say whether the event happened.
 
@@ -158,7 +159,8 @@ def clinical_calibration(
     sample = event_sample(y_true, y_prob, options)
     rng, null = validate_rng(options["rng"]), Consistency()
     with reporting(options["progress"], "simulating labels") as report:
-        how = drawing_of({**options, "rng": rng}, sample)
+        many = sample.n_samples * FEWER_DRAWS > _MOST_LABELS
+        how = drawing_of({**options, "rng": rng}, sample, FEWER_DRAWS if many else USUAL_DRAWS)
         test = run_test(
             Omnibus(), sample, null, lens=Canonical(), classes=options["classes"], alpha=level, method="auto",
             progress=lambda done, total: report(done, 2 * total), **how

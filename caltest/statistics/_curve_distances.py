@@ -419,9 +419,9 @@ def _quantile(distance: Floats, weight: Floats | None, share: float) -> Floats:
     place = 1 + (distance.shape[-1] - 1) * share
     if weight is None:
         first = int(place) - 1
-        second = min(first + 1, distance.shape[-1] - 1)
-        distance.partition((first, second), axis=-1)
-        below, above = distance[..., first], distance[..., second]
+        distance.partition(first, axis=-1)  # of one order statistic it is several times as fast as of two
+        below = distance[..., first]
+        above = distance[..., first + 1 :].min(axis=-1) if first + 1 < distance.shape[-1] else below
         return np.asarray(below + (place - int(place)) * (above - below))
     order = np.argsort(distance, axis=-1)
     reached = np.cumsum(weight[order], axis=-1)

@@ -115,7 +115,8 @@ def _quadratic(position: Floats, weight: Floats, at: float, n_near: int) -> Floa
     local = weight * _tricube(distance, np.partition(distance, n_near - 1)[n_near - 1])
     near = np.flatnonzero(local)
     root = np.sqrt(local[near])
-    design = np.power((position[near] - at)[:, None], np.arange(3)) * root[:, None]
+    change = position[near] - at
+    design = np.column_stack([root, change * root, change * change * root])
     scale = np.sqrt(np.square(design).sum(axis=0))
     scale[scale == 0] = 1.0
     rows = np.zeros((2, len(position)))
@@ -128,7 +129,12 @@ def _tricube(distance: Floats, reach: float) -> Floats:
     if not (distance < reach).any():  # all of the neighbourhood is at its edge
         reach = distance[distance > reach].min(initial=np.inf)
     share = np.where(distance < reach, distance / reach, 1.0)
-    return np.power(1 - np.power(share, 3), 3)
+    return _cubed(1 - _cubed(share))
+
+
+def _cubed(values: Floats) -> Floats:
+    """Return third powers, as products: general powers take ten times as long."""
+    return values * values * values
 
 
 def lowess(position: Floats, weight: Floats, span: float) -> LocalRegression:
@@ -162,7 +168,7 @@ def _line(position: Floats, weight: Floats, at: float, n_near: int) -> Floats:
     reach = np.partition(distance, n_near - 1)[n_near - 1]
     share = distance / reach if reach > 0 else np.where(distance > 0, 1.0, 0.0)
     # As in the program of 1985: the nearest and the farthest thousandth are taken as the centre and the edge.
-    local = np.where(share <= 0.001, 1.0, np.where(share > 0.999, 0.0, np.power(1 - np.power(share, 3), 3)))
+    local = np.where(share <= 0.001, 1.0, np.where(share > 0.999, 0.0, _cubed(1 - _cubed(share))))
     local *= weight
     local /= local.sum()
     centre = local @ position

@@ -13,6 +13,7 @@ from sklearn.svm import LinearSVC
 
 from caltest.clinical import _optimism, optimism_corrected
 from caltest.predictions._sample import induce
+from tests.clinical.test_other_programs import printed, rows
 from tests.reference.r_random import RRandom
 
 MODEL = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12, max_iter=500)
@@ -34,6 +35,17 @@ def patients():
     """The first 150 tumours of scikit-learn's breast cancer data with three features."""
     data = load_breast_cancer()
     return data.data[:150, [1, 4, 8]], (data.target[:150] == 0).astype(int)
+
+
+def features(name):
+    """Three features of 150 patients with diabetes, or of 178 wines, and whether the event happened."""
+    found = [[float(row[column]) for column in "yabc"] for row in rows(name, "validation_features.csv")]
+    y, *x = np.array(found).T
+    return np.column_stack(x), y.astype(int)
+
+
+def curve_of(name):
+    return list(printed(name, "calibrate").values())
 
 
 class Resamples:
@@ -61,20 +73,37 @@ def test_bootstrap_as_in_r(monkeypatch):
     assert (found.n_samples, found.n_events, found.n_redrawn) == (150, 83, 0)
 
 
-def test_the_curve_as_in_r():
+@pytest.mark.parametrize("name", ["diabetes", "wine"])
+def test_more_data_as_in_r(name, monkeypatch):
+    """``validate`` of rms on patients and wines of scikit-learn, by ``tests/reference/validation.R``."""
+    monkeypatch.setattr(_optimism, "validate_rng", Resamples)
+    found = optimism_corrected(MODEL, *features(name), n_resamples=20, rng=20)
+    names = {"Intercept": "intercept_of_slope", "Slope": "calibration_slope", "R2": "r2", "B": "brier"}
+    names |= {"D": "discrimination_index", "U": "unreliability_index", "Q": "quality_index", "Dxy": "c_statistic"}
+    columns = [printed(name, f"validate {column}") for column in ("training", "test", "index.corrected")]
+    for theirs, ours in names.items():
+        one = found[ours]
+        values = np.array([one.training, one.test, one.corrected])
+        wanted = [column[theirs] for column in columns]
+        np.testing.assert_allclose(2 * values - 1 if theirs == "Dxy" else values, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["breast cancer", "diabetes", "wine"])
+def test_the_curve_as_in_r(name):
     """``set.seed(20); calibrate(lrm(...), B=20, predy=c(.2, .4, .6, .8))`` of rms 6.5.0, by its lowess."""
-    (x, y), grid, resamples = patients(), np.array([0.2, 0.4, 0.6, 0.8]), Resamples(20)
+    (x, y), wanted = (patients(), R_CALIBRATE) if name == "breast cancer" else (features(name), curve_of(name))
+    (n, _), grid, resamples = x.shape, np.array([0.2, 0.4, 0.6, 0.8]), Resamples(20)
 
     def deviations(train, test):
         prob = LogisticRegression(**MODEL.get_params()).fit(x[train], y[train]).predict_proba(x[test])
         return _optimism._deviations(induce(prob, y[test]), "lowess", grid)
 
-    everyone, optimism = np.arange(150), []
+    everyone, optimism = np.arange(n), []
     for _ in range(20):
-        rows = resamples.integers(150, 150)
+        rows = resamples.integers(n, n)
         optimism.append(deviations(rows, rows) - deviations(rows, everyone))
     found = grid + deviations(everyone, everyone) - np.mean(optimism, axis=0)
-    np.testing.assert_allclose(found, R_CALIBRATE, atol=1e-6)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
 def test_distances_are_those_of_the_corrected_curve():

@@ -36,8 +36,8 @@ def steps_to(width):
 def test_the_numbers_of_pmvalsampsize():
     """Help page and tests/testthat/test_bin.R of pmvalsampsize 0.1.0 (CRAN): prevalence 0.018, c 0.8, O/E width 1.
 
-    905 patients for O/E, 4252 for the c-statistic, and 4501 for the slope with ``rnorm(1000, -5, 2.5)`` after
-    ``set.seed(123456)``, which are drawn here as in R. Its quantile is 1.96.
+    905 patients for O/E and 4252 for the c-statistic. For the slope 4501 with ``rnorm(1000, -5, 2.5)``, 1641 with
+    ``rbeta(1000, 0.5, 0.5)`` and 16175 with ``lpcstat=-4.7``, drawn as in R. Its quantile is 1.96.
     """
     ratio, risks = Z / 1.96, risks_with(0.018, 0.8)
     assert number(risks, "observed_expected", width=steps_to(1)) == 905
@@ -45,6 +45,28 @@ def test_the_numbers_of_pmvalsampsize():
     assert number(risks, "c_statistic", width=0.1 * ratio) == 4252  # the c-statistic of the risks
     lp = -5 + 2.5 * RRandom(123456).normal(1000)
     assert number(expit(lp), "calibration_slope", width=0.2 * ratio) == 4501
+    beta = np.loadtxt("tests/reference/beta_risks.csv", skiprows=1)  # tests/reference/validation.R
+    assert number(beta, "calibration_slope", width=0.2 * ratio) == 1641
+    assert number(expit(binormal(0.018, 0.8, -4.7)), "calibration_slope", width=0.2 * ratio) == 16175
+
+
+def binormal(prevalence, c, mean, n=10_000, seed=1234):
+    """Linear predictors of a c-statistic, whose mean without the event moves by 0.1 until the prevalence is met.
+
+    They are ``lpcstat`` of pmvalsampsize, with the numbers that R draws.
+    """
+    rng, variance, sign, before = RRandom(seed), 2 * ndtri(c) ** 2, 1, None
+    while True:
+        happened = rng.binary(np.full(n, prevalence))
+        without, with_event = (at + math.sqrt(variance) * rng.normal(n) for at in (mean, mean + variance))
+        found = np.where(happened, with_event, without)
+        gap = abs(prevalence - rng.binary(expit(found)).mean())
+        if gap <= 5e-4:
+            return found
+        if before is not None and sign > 0 and gap >= before:
+            sign = -1
+        before = math.inf if before is not None else gap
+        mean += 0.1 * sign
 
 
 @pytest.mark.parametrize(("prevalence", "c", "patients"), [(0.1, 0.7, 1154), (0.5, 0.8, 302), (0.018, 0.75, 5125)])

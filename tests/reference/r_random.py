@@ -33,6 +33,11 @@ class RRandom:
         first, second = self.uniform(2 * n).reshape(-1, 2).T
         return ndtri((np.floor(_BIG * first) + second) / _BIG)
 
+    def binary(self, prob):
+        """``rbinom(length(prob), 1, prob)``."""
+        rarer = np.minimum(prob, 1 - np.asarray(prob))
+        return (self.uniform(len(rarer)) >= 1 - rarer) != (np.asarray(prob) > 0.5)
+
     def indices(self, n):
         """``sample(n, replace = TRUE)``, from 0 on."""
         bits, found = int(np.ceil(np.log2(n))), []
