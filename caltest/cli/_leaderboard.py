@@ -18,7 +18,7 @@ from caltest.cli._options import (
     computing,
     facts_of,
     parse_level,
-    parse_names,
+    parse_measures,
     problem_of,
 )
 
@@ -44,8 +44,9 @@ def add_to(commands: Any) -> None:
     )
     add = board.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help=f"two or more of {FILES}")
-    words = "measures, separated by commas: log_score, brier, accuracy, l2 (default: log_score,brier,l2)"
-    add("--by", type=parse_names, metavar="MEASURES", help=words)
+    words = "measures, separated by commas: log_score, brier, accuracy, l2 (default: log_score,brier,l2); any error, "
+    words += 'such as KS or "ECE(EqualWidth(15))", has values and tests of calibration, but no ranks'
+    add("--by", type=parse_measures, metavar="MEASURES", help=words)
     words = "exit with status 1 if another model is shown to be better than this one, a file without its suffix, by "
     add("--model", metavar="NAME", help=f"{words}the first measure")
     words = "confidence level of the sets of all ranks together (default: %(default)s)"
@@ -75,6 +76,8 @@ def _run(options: argparse.Namespace) -> int:
         **chosen(options, "confidence_level"),
         **computing(options),
     )
+    ranks = bool(board.rankings)
+    refuse_if(options.model is not None and not ranks, "--model needs a measure that ranks, such as --by log_score")
     worse: tuple[str, ...] = ()
     said = "More: --by MEASURES, --plot FILE, --json."
     if options.model is not None:
@@ -87,6 +90,7 @@ def _run(options: argparse.Namespace) -> int:
         from caltest.plotting._axes import save_drawn
         from caltest.plotting._ranking import figure_size
 
-        save_drawn(lambda figure: board.plot(figure.subplots(1, len(board))), figure_size(board), "", options.plot)
+        n_panels = len(board.measures)
+        save_drawn(lambda figure: board.plot(figure.subplots(1, n_panels)), figure_size(board), "", options.plot)
         say_written("picture of the ranks", options.plot)
     return WORSE if worse else 0

@@ -107,6 +107,18 @@ def parse_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
+def parse_measures(text: str) -> list[str]:
+    """Return measures separated by commas, such as "log_score,ECE(EqualWidth(15), euclidean)"."""
+    depth, found = 0, [""]
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += letter
+    return [name.strip() for name in found]
+
+
 def parse_verbal(text: str) -> dict[str, float]:
     """Return the probability of each word in "very likely=0.9,unlikely=0.2"."""
     pairs = [part.rpartition("=") for part in text.split(",")]

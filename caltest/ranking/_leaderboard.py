@@ -11,23 +11,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.comparison._model_comparison import few_draws_of_models
 from caltest.hypothesis_tests._calibration import run_test
+from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical
-from caltest.predictions._sample import induce
+from caltest.predictions._sample import Sample, induce
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import named_models, validate_models
 from caltest.predictions.inputs._parts import effective_number
 from caltest.predictions.inputs._refusals import refuse_if, require
-from caltest.predictions.inputs._validation import validate_choice, validate_design, validate_rng
+from caltest.predictions.inputs._validation import validate_design, validate_rng
 from caltest.ranking._measures import KINDS, Found, Judged, Kind, contributions_of
 from caltest.ranking._options import LeaderboardOptions
 from caltest.ranking._ranking import Leaderboard, RankedModel, Ranking
 from caltest.ranking._separation import Contributions, tiers
+from caltest.ranking._unranked import CalibrationError, Unranked
 from caltest.resampling import Consistency, correct_pvalues
-from caltest.results import ConfidenceInterval, Note
+from caltest.results import ConfidenceInterval, Note, TestResult
 from caltest.results._decision import level_of, rejects
 from caltest.results._description import counted, join
+from caltest.results._naming import describe
 from caltest.results._progress import reporting
-from caltest.statistics import SquaredL2
+from caltest.statistics import SquaredL2, Statistic
+from caltest.statistics._base import default_lens
 from caltest.statistics._segments import FEWEST_GROUPS
 
 _MOST_MISSING = 0.5  # of the observations; a comparison on less than the rest is not what was asked for
@@ -39,7 +43,7 @@ def leaderboard(
     y_true: ArrayLike,
     models: Mapping[str, Any] | Sequence[tuple[str, Any]],
     *,
-    by: str | Sequence[str] = ("log_score", "brier", "l2"),
+    by: str | Statistic | Sequence[str | Statistic] = ("log_score", "brier", "l2"),
     **options: Unpack[LeaderboardOptions],
 ) -> Leaderboard:
     r"""Rank many models on the same observations, with simultaneous confidence sets of their ranks.
@@ -71,10 +75,11 @@ def leaderboard(
         Predicted probabilities of each model, ``(n_samples, n_classes)`` or ``(n_samples,)``. A row of NaN is a
         prediction that a model did not make: the models are compared on the observations that all of them predict, at
         least half, and a note has the numbers.
-    by : str or sequence of str
+    by : str, Statistic or sequence of these
         The measures: "log_score", "brier", "accuracy" (larger is better) and "l2" (the typical calibration error, the
-        root of the debiased squared l2 error). The ECE and the KS error are not among them: their noise floor differs
-        between models, so that they do not rank them.
+        root of the debiased squared l2 error). Any other calibration error, such as "KS" or ``ECE(EqualWidth(15))``,
+        has its value, its noise floor and a test for each model, but no ranks: what chance alone shows differs between
+        models, so that a smaller value does not show a better one.
 
     Returns
     -------
@@ -84,7 +89,8 @@ def leaderboard(
     Raises
     ------
     TypeError
-        If ``models`` is neither a mapping nor a list of pairs, a name is no string, or ``n_resamples``, ``workers``,
+        If ``models`` is neither a mapping nor a list of pairs, a name is no string, a measure is neither a string nor a
+        statistic, or ``n_resamples``, ``workers``,
         ``rng`` or ``progress`` has a wrong type.
     ValueError
         If there are fewer than two models, a name is empty or occurs twice, or models differ in observations or
@@ -124,7 +130,7 @@ def leaderboard(
     >>> print(board.conclusion)
     By log score neural_network is shown to be the best of 4 models (95 % confidence).
     """
-    measures, level, n_resamples = _measures_of(by), options["confidence_level"], options["n_resamples"]
+    (measures, errors), level, n_resamples = _measures_of(by), options["confidence_level"], options["n_resamples"]
     named, missing = _without_missing(named_models(models, fewest=2))
     outcome, probs = validate_models(y_true, named, options["classes"])
     design = validate_design(options["sample_weight"], options["groups"], len(outcome))
@@ -140,24 +146,22 @@ def leaderboard(
     share = share / share.sum()
     seeds = validate_rng(options["rng"]).integers(2**63, size=2)
     found: dict[str, list[Found]] = {kind.name: [] for kind in measures}
+    tests: dict[str, dict[str, TestResult]] = {error.name: {} for error in errors}
+    drawn = {"n_resamples": n_resamples, "workers": options["workers"], "seed": seeds[0]}
     with reporting(options["progress"], "ranking models") as report:
-        for number, given in enumerate(probs):
+        for number, (name, given) in enumerate(zip(named, probs, strict=True)):
             sample = induce(prob := given[rows], outcome, lens=Canonical(), **design)
-            test = run_test(
-                SquaredL2(),
-                sample,
-                Consistency(),
-                lens=Canonical(),
-                n_resamples=n_resamples,
-                method="auto",
-                workers=options["workers"],
-                rng=np.random.default_rng(seeds[0]),
-            )
-            judged = Judged(sample, prob, outcome, share, level, test.pvalue)
+            pvalue = _test(SquaredL2(), sample, Canonical(), **drawn).pvalue
+            judged = Judged(sample, prob, outcome, share, level, pvalue)
             for kind in measures:
                 found[kind.name].append(kind.of(judged))
+            for error in errors:
+                look = default_lens(error.statistic, prob.shape[1])
+                seen = sample if isinstance(look, Canonical) else induce(prob, outcome, lens=look, **design)
+                tests[error.name][name] = _test(error.statistic, seen, look, **drawn)
             report(number + 1, len(probs))
         units = judged.in_units(share)
+        about: dict[str, Any] = {"confidence_level": level, "n_samples": len(rows), "n_groups": sample.n_groups}
         rankings = [
             _ranked(
                 list(named),
@@ -166,35 +170,40 @@ def leaderboard(
                 n_resamples,
                 np.random.default_rng(seeds[1]),
                 larger_is_better=kind.larger_is_better,
-                confidence_level=level,
-                n_samples=len(rows),
-                n_groups=sample.n_groups,
+                **about,
             )
             for kind in measures
         ]
     return Leaderboard(
         rankings=tuple(rankings),
-        confidence_level=level,
-        n_samples=len(rows),
-        n_groups=sample.n_groups,
+        unranked=tuple(Unranked.of(error, tests[error.name], **about) for error in errors),
+        **about,
         n_resamples=n_resamples,
         notes=(
             *notes,
-            *_notes(rankings, units),
+            *_notes(rankings, units, sample.n_groups),
             *few_draws_of_models(len(probs), n_resamples, "holm", level_of(level)),
         ),
     )
 
 
-def _measures_of(by: Any) -> list[Kind]:
-    """Return what models are ranked by."""
-    names = [by] if isinstance(by, str) else by
-    is_sequence = isinstance(names, list | tuple)
+def _measures_of(by: Any) -> tuple[list[Kind], list[CalibrationError]]:
+    """Return what models are ranked by, and the errors that do not rank them."""
+    given = [by] if isinstance(by, str | Statistic) else by
+    is_sequence = isinstance(given, list | tuple)
     require(is_sequence, "`by` must be a measure or a sequence of measures", by, right_type=False)
-    require(names, "`by` must hold one measure at least", by)
-    chosen = [KINDS[validate_choice(name, "by", tuple(KINDS))] for name in names]
-    require(len(set(names)) == len(names), "`by` must hold different measures", list(names))
-    return chosen
+    require(given, "`by` must hold one measure at least", by)
+    kinds = [KINDS[name] for name in given if isinstance(name, str) and name in KINDS]
+    errors = [CalibrationError.named(name) for name in given if not (isinstance(name, str) and name in KINDS)]
+    different = {*kinds, *(describe(error.statistic) for error in errors)}
+    require(len(different) == len(given), "`by` must hold different measures", list(given))
+    return kinds, errors
+
+
+def _test(statistic: Statistic, sample: Sample, lens: Lens, *, seed: int, **drawn: Any) -> TestResult:
+    """Test the calibration of a model, with the same draws as of all others."""
+    rng = np.random.default_rng(seed)
+    return run_test(statistic, sample, Consistency(), lens=lens, method="auto", rng=rng, **drawn)
 
 
 def _without_missing(models: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[np.bool_]]]:
@@ -262,7 +271,7 @@ def _ranked(
     return Ranking(models=tuple(models), pvalue_better=pvalue, **about)
 
 
-def _notes(rankings: list[Ranking], units: NDArray[np.float64]) -> list[Note]:
+def _notes(rankings: list[Ranking], units: NDArray[np.float64], n_groups: int | None) -> list[Note]:
     """Return cautions about infinite scores and few units."""
     notes, number = [], effective_number(units)
     infinite = [model.name for ranking in rankings for model in ranking if math.isinf(model.measure.estimate)]
@@ -274,8 +283,8 @@ def _notes(rankings: list[Ranking], units: NDArray[np.float64]) -> list[Note]:
             "or let no model predict 0."
         )
         notes.append(Note("C216", text))
-    what = "groups" if rankings[0].n_groups is not None else "observations"
-    if number < FEWEST_GROUPS:
+    what = "groups" if n_groups is not None else "observations"
+    if rankings and number < FEWEST_GROUPS:
         text = (
             f"The {what} are worth {number:.2g} of equal weight. Fewer than {FEWEST_GROUPS} show nothing of how much "
             "models differ by chance, so that no models are told apart."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from caltest.estimation._measure import Measure
 from caltest.predictions.inputs._refusals import refuse
+from caltest.ranking._unranked import Unranked, place_of, some_of, why_unranked
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import align_pvalue, level_of, rejects
-from caltest.results._description import Description, Table, join, percent, sized
+from caltest.results._description import Description, Table, percent, sized
 from caltest.results._picture import Picture
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_NAMED = 5  # models that a sentence lists
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -67,13 +66,15 @@ class RankedModel(Result):
 
     def _describe(self) -> Description:
         title = f"{self.name} by {self.measure.words}"
-        return Description(title, (), [Table(_head(self.measure.confidence_level), [self.row], ("model",))])
+        return Description(title, (), [_table([self])])
 
 
-def _head(confidence_level: float) -> tuple[str, ...]:
-    """Return the head of the table of models."""
-    level = percent(confidence_level)
-    return "rank", f"{level} set", "tier", "model", "estimate", "interval", "if calibrated", "adj. p"
+def _table(models: Sequence[RankedModel]) -> Table:
+    """Return the table of some models."""
+    measure = models[0].measure
+    sets = f"{percent(measure.confidence_level)} set"
+    head = ("rank", sets, "tier", "model", measure.words, "interval", "if calibrated", "adj. p")
+    return Table(head, [model.row for model in models], ("model",))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -117,10 +118,7 @@ class Ranking(Result):
         return self.models[self._place(name)]
 
     def _place(self, name: str) -> int:
-        places = [place for place, model in enumerate(self.models) if model.name == name]
-        if not places:
-            refuse(f"no model {name!r}; there are {', '.join(model.name for model in self.models)}.", KeyError)
-        return places[0]
+        return place_of(name, [model.name for model in self.models])
 
     @property
     def name(self) -> str:
@@ -172,9 +170,7 @@ class Ranking(Result):
             return f"{start} none of the {number} models can be ruled out as the best{level}."
         if len(best) == 1:
             return f"{start} {best[0]} is shown to be the best of {number} models{level}."
-        more = len(best) - _NAMED
-        which = join(best) if more <= 1 else f"{', '.join(best[:_NAMED])} and {more} others"
-        return f"{start} {len(best)} of {number} models may be the best{level}: {which}."
+        return f"{start} {len(best)} of {number} models may be the best{level}: {some_of(best)}."
 
     @property
     def separation(self) -> str:
@@ -189,7 +185,7 @@ class Ranking(Result):
     @property
     def table(self) -> Table:
         """The models in print."""
-        return Table(_head(self.confidence_level), [model.row for model in self.models], ("model",))
+        return _table(self.models)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the models as a pandas frame, one in each row.
@@ -237,9 +233,14 @@ def remarks(confidence_level: float) -> list[str]:
         f"Column {level} set: the sets of all models contain all ranks together with {level} confidence, by each "
         "measure (step-down max-T over all pairs, random signs). A tie of true values gives all the better rank.",
         "Tier 1: not separable from the best. Column interval: of the estimate of one model alone; whether intervals "
-        "overlap does not tell models apart. Column if calibrated: what calibrated predictions like these have on "
-        "average. Column adj. p: test of calibration, Holm-adjusted for the number of models.",
+        f"overlap does not tell models apart. {_ABOUT_CALIBRATION}",
     ]
+
+
+_ABOUT_CALIBRATION = (
+    "Column if calibrated: what calibrated predictions like these have on average. Column adj. p: test of "
+    "calibration, Holm-adjusted for the number of models."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -249,7 +250,9 @@ class Leaderboard(Result):
     Attributes
     ----------
     rankings : tuple of Ranking
-        The ranking by each measure.
+        The ranking by each measure that ranks models.
+    unranked : tuple of Unranked
+        All models by each measure that does not rank them, such as the ECE.
     confidence_level : float
         Probability with which the confidence sets of all ranks by a measure contain them together, at least.
     n_samples : int
@@ -263,6 +266,7 @@ class Leaderboard(Result):
     """
 
     rankings: tuple[Ranking, ...]
+    unranked: tuple[Unranked, ...]
     confidence_level: float
     n_samples: int
     n_groups: int | None
@@ -278,12 +282,17 @@ class Leaderboard(Result):
     def __len__(self) -> int:
         return len(self.rankings)
 
-    def __getitem__(self, measure: str) -> Ranking:
-        """Return the ranking by a measure."""
-        found = {ranking.name: ranking for ranking in self.rankings}
+    def __getitem__(self, measure: str) -> Any:
+        """Return the `Ranking` by a measure, or the `Unranked` models by one that does not rank them."""
+        found = {found.name: found for found in self.measures}
         if measure not in found:
             refuse(f"no measure {measure!r}; there are {', '.join(found)}.", KeyError)
         return found[measure]
+
+    @property
+    def measures(self) -> tuple[Ranking | Unranked, ...]:
+        """What was found by each measure: first by those that rank models."""
+        return *self.rankings, *self.unranked
 
     @property
     def best(self) -> dict[str, tuple[str, ...]]:
@@ -292,8 +301,8 @@ class Leaderboard(Result):
 
     @property
     def conclusion(self) -> str:
-        """Which models may be the best by the first measure."""
-        return self.rankings[0].conclusion
+        """Which models may be the best by the first measure; if none ranks them, which are not calibrated."""
+        return self.measures[0].conclusion
 
     def to_frame(self) -> pd.DataFrame:
         """Return the models as a pandas frame, one row for each measure and model.
@@ -301,15 +310,26 @@ class Leaderboard(Result):
         Returns
         -------
         pandas.DataFrame
-            The columns of `Ranking.to_frame`.
+            The columns of `Ranking.to_frame`; and of `Unranked.to_frame`, if there are such measures. Ranks that do
+            not exist are missing.
         """
         import pandas as pd
 
-        return pd.DataFrame([record for ranking in self.rankings for record in ranking.records])
+        frame = pd.DataFrame([record for found in self.measures for record in found.records])
+        return frame.astype({name: "Int64" for name in ("rank", "rank_lower", "rank_upper", "tier") if name in frame})
+
+    @property
+    def sentences(self) -> list[str]:
+        """What was found by each measure, in words."""
+        ranked = [text for ranking in self.rankings for text in (ranking.conclusion, ranking.separation)]
+        return [*ranked, *(found.conclusion for found in self.unranked)]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the columns of the tables are."""
+        found = remarks(self.confidence_level) if self.rankings else [_ABOUT_CALIBRATION]
+        return [*found, *([why_unranked(self.unranked)] if self.unranked else [])]
 
     def _describe(self) -> Description:
-        models = len(self.rankings[0])
-        title = f"Leaderboard ({sized(self.n_samples, self.n_groups)}, {models} models)"
-        conclusion = [text for ranking in self.rankings for text in (ranking.conclusion, ranking.separation)]
-        tables = [ranking.table for ranking in self.rankings]
-        return Description(title, conclusion, tables, remarks(self.confidence_level), self.notes)
+        title = f"Leaderboard ({sized(self.n_samples, self.n_groups)}, {len(self.measures[0])} models)"
+        return Description(title, self.sentences, [found.table for found in self.measures], self.remarks, self.notes)

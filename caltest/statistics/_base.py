@@ -112,25 +112,25 @@ _ELSEWHERE = {
 """Names of other packages, and what has this purpose here."""
 
 
-def validate_statistic(statistic: Any) -> Statistic:
-    """Return ``statistic`` if it is one, or the one that a text names, such as "ECE(EqualWidth(15))"."""
+def validate_statistic(statistic: Any, name: str = "statistic") -> Statistic:
+    """Return an argument if it is a statistic, or the one that a text names, such as "ECE(EqualWidth(15))"."""
     found = statistic
     if isinstance(statistic, str):
         other = _ELSEWHERE.get(statistic.strip().lower())
         if other is not None:
-            refuse(f"`statistic` {statistic!r} is a name of other packages; use {other}.")
+            refuse(f"`{name}` {statistic!r} is a name of other packages; use {other}.")
         try:
             found = read_object(statistic, PublicNames(import_module("caltest.statistics"), predictions))
         except ValueError as error:
-            refuse(f"`statistic` {error}")
-    must = "`statistic` must be a statistic such as ECE() or Omnibus(), or its name"
+            refuse(f"`{name}` {error}")
+    must = f"`{name}` must be a statistic such as ECE() or Omnibus(), or its name"
     require(isinstance(found, Statistic), must, statistic, right_type=False)
     return found
 
 
-def validate_estimate(statistic: Any) -> Statistic:
-    """Return ``statistic`` if it is a statistic that has a value on one data set."""
-    chosen = validate_statistic(statistic)
+def validate_estimate(statistic: Any, name: str = "statistic") -> Statistic:
+    """Return an argument if it is a statistic that has a value on one data set."""
+    chosen = validate_statistic(statistic, name)
     if chosen.components != (chosen,):
         raise _no_estimate(chosen)
     return chosen

@@ -44,11 +44,18 @@ def test_the_exit_code_tells_whether_a_better_model_is_shown(files, run, tmp_pat
     assert f"better than {last}: {best}" in out
 
 
+def test_errors_are_named_with_their_parts(files, answer):
+    found = answer("leaderboard", *files, "--by", 'brier,RMSCE(15, "equal-width"),KS')
+    assert [one["name"] for one in found["unranked"]] == ['RMSCE(15, "equal-width")', "KS"]
+    assert [one["name"] for one in found["rankings"]] == ["brier"]
+
+
 def test_what_cannot_be_ranked_is_refused(files, run):
     for arguments, text in (
         (files[:1], "two files or more"),
         ([*files, "--model", "ours"], "--model: ours is none of"),
-        ([*files, "--by", "KS"], "--by must be one of"),
+        ([*files, "--by", "kss"], "--by 'kss': there is no kss"),
+        ([*files, "--by", "KS", "--model", NAMES[0]], "--model needs a measure that ranks"),
     ):
         code, _, err = run("leaderboard", *arguments)
         assert code == 2

@@ -22,3 +22,16 @@ def test_bars_are_the_sets_and_dots_the_ranks():
         tiers = {text.get_text() for text in ax.texts}
         assert tiers == {f"tier {model.tier}" for model in ranking}
         assert ax.get_title() == ranking.words
+
+
+def test_errors_without_ranks_have_a_panel_in_the_order_of_the_first_ranking():
+    y_true, models = problem(500)
+    board = ct.leaderboard(y_true, models, by=("brier", "KS"), **FAST)
+    axes = Figure(layout="constrained").subplots(1, 2)
+    board.plot(axes)
+    order = [model.name for model in board["brier"]]
+    assert [label.get_text() for label in axes[1].get_yticklabels()] == order
+    found, other = axes[1].lines
+    values = dict(zip([*found.get_ydata(), *other.get_ydata()], [*found.get_xdata(), *other.get_xdata()], strict=True))
+    assert [values[place] for place in range(4)] == [board["KS"][name].measure.estimate for name in order]
+    assert {order[place] for place in found.get_ydata()} == {"sharp", "vague"}

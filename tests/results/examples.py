@@ -93,9 +93,13 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     results.Number: lambda: ct.calibration_test(*problem(), **FIXED).verdict.numbers[0],
     hypothesis_tests.CalibrationTable: lambda: ct.calibration_table(*problem(), **FIXED),
     hypothesis_tests.CalibrationReport: lambda: ct.calibration_report(*problem(), **FIXED),
-    ranking.Leaderboard: lambda: ct.leaderboard(problem()[0], three_models(), n_resamples=199, rng=0),
+    ranking.Leaderboard: lambda: ct.leaderboard(
+        problem()[0], three_models(), by=("log_score", "brier", "l2", "KS", "ECE"), n_resamples=199, rng=0
+    ),
     ranking.Ranking: lambda: example(ranking.Leaderboard)["brier"],
     ranking.RankedModel: lambda: example(ranking.Ranking).models[0],
+    ranking.Unranked: lambda: example(ranking.Leaderboard)["KS"],
+    ranking.UnrankedModel: lambda: example(ranking.Unranked).models[0],
     clinical.ClinicalCalibration: lambda: clinical.clinical_calibration(*two_classes(), thresholds=[0.3], **FIXED),
     clinical.ClinicalCurve: lambda: example(clinical.ClinicalCalibration).curve,
     estimation.Measure: lambda: example(clinical.ClinicalCalibration)["ICI"],
