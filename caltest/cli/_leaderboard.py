@@ -88,9 +88,10 @@ def _run(options: argparse.Namespace) -> int:
     show(options, f"{board}\n\n{wrapped([said])}", data, **board.to_dict())
     if options.plot is not None:
         from caltest.plotting._axes import save_drawn
-        from caltest.plotting._ranking import figure_size
+        from caltest.plotting._ranking import figure_size, number_of_panels
 
-        n_panels = len(board.measures)
-        save_drawn(lambda figure: board.plot(figure.subplots(1, n_panels)), figure_size(board), "", options.plot)
+        save_drawn(
+            lambda figure: board.plot(figure.subplots(1, number_of_panels(board))), figure_size(board), "", options.plot
+        )
         say_written("picture of the ranks", options.plot)
     return WORSE if worse else 0

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from caltest.plotting._axes import BAR, DENSITY, LINE, POINT, draw_forest, in_one_look, literal, require, several
 from caltest.ranking import Leaderboard, Ranking, Unranked
 from caltest.results._description import percent
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 _LINE_OF_TEXT = 0.27  # inches
 _NAMED = 60  # models whose names fit below each other
 _LONGEST = 40  # letters of a name
+_NUMBERED = 20  # models whose ranks stand beside their points
 
 
 @in_one_look
@@ -25,13 +28,15 @@ def plot_leaderboard(result: Leaderboard, axes: Any = None) -> Any:
     Models are in the order of their estimates. A bar is the confidence set of the rank, the dot the rank of the
     estimate. Every second tier is shaded: models of the first one cannot be separated from the best. By measures that
     rank no models the points are values, orange where calibration is rejected, and the bars what chance alone shows.
+    If scores were divided, the last panel has the discrimination against the miscalibration in the first of them; the
+    models on a line have the same score, and those of the first tier are black.
 
     Parameters
     ----------
     result : Leaderboard
         From `caltest.leaderboard`.
     axes : array of matplotlib.axes.Axes, optional
-        Where to draw, one for each measure; new axes by default.
+        Where to draw, one for each measure, and one for the parts of a score that was divided; new axes by default.
 
     Returns
     -------
@@ -55,9 +60,9 @@ def plot_leaderboard(result: Leaderboard, axes: Any = None) -> Any:
     ['Brier score', 'accuracy']
     """
     require(result, Leaderboard, "result", "leaderboard")
-    axes = several(axes, (1, len(result.measures)), figure_size(result))
+    axes = several(axes, (1, number_of_panels(result)), figure_size(result))
     order = [model.name for model in result.measures[0]]
-    for ax, found in zip(axes, result.measures, strict=True):
+    for ax, found in zip(axes, result.measures, strict=False):
         if isinstance(found, Ranking):
             _draw_ranks(ax, found)
         else:
@@ -67,7 +72,19 @@ def plot_leaderboard(result: Leaderboard, axes: Any = None) -> Any:
         ax.set_yticks(range(len(found)) if shown else [], [_cut(name) for name in names] if shown else [])
         ax.set_ylim(len(found) - 0.5, -0.5)
         ax.set_title(literal(found.words))
+    for ranking in _divided(result):
+        _draw_parts(axes[-1], ranking)
     return axes
+
+
+def _divided(result: Leaderboard) -> list[Ranking]:
+    """Return the first ranking whose score was divided, if there is one."""
+    return [ranking for ranking in result if ranking.is_divided][:1]
+
+
+def number_of_panels(result: Leaderboard) -> int:
+    """Return the number of panels: one for each measure, and one for the parts of the first score."""
+    return len(result.measures) + len(_divided(result))
 
 
 def _draw_ranks(ax: Axes, ranking: Ranking) -> None:
@@ -113,6 +130,41 @@ def _draw_errors(ax: Axes, errors: Unranked, order: Sequence[str]) -> None:
     )
 
 
+def _draw_parts(ax: Axes, ranking: Ranking) -> None:
+    """Draw discrimination against miscalibration, with lines of equal scores; numbers are ranks."""
+    models = [model for model in ranking if model.parts is not None and math.isfinite(model.parts.miscalibration)]
+    few = len(models) <= _NUMBERED
+    for model in models:
+        parts = model.parts
+        assert parts is not None
+        x, y = parts.miscalibration, parts.discrimination
+        color = POINT if model.tier == 1 else LINE
+        if few:
+            ax.hlines(y, *parts.intervals["miscalibration"], color=BAR, zorder=2)
+            ax.vlines(x, *parts.intervals["discrimination"], color=BAR, zorder=2)
+            ax.annotate(
+                str(model.rank),
+                (x, y),
+                xytext=(4, 3),
+                textcoords="offset points",
+                fontsize="small",
+                color=color,
+                zorder=4,
+            )
+        ax.plot(x, y, "o", color=color, markersize=5 if model.tier == 1 else 3.5, zorder=3)
+    ax.margins(0.1)
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    for start in np.linspace(bottom - right, top - left, 9)[1:-1]:  # the score is the same along each line
+        ax.axline((0, start), slope=1, color=DENSITY, linewidth=0.8, zorder=0)
+    ax.set(xlim=(left, right), ylim=(bottom, top))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.locator_params(nbins=4)
+    ax.set_xlabel("miscalibration")
+    ax.set_ylabel("discrimination")
+    numbers = "; numbers: ranks" if few else ""
+    ax.set_title(literal(f"parts of the {ranking.words} (better: up, left{numbers})"))
+
+
 def _cut(name: str) -> str:
     """Return a name that leaves room for the picture."""
     half = _LONGEST // 2
@@ -123,5 +175,5 @@ def figure_size(result: Leaderboard) -> tuple[float, float]:
     """Return width and height in inches that leave room for every name."""
     models = result.measures[0].models
     longest = max(len(model.name) for model in models) if len(models) <= _NAMED else 0
-    width = len(result.measures) * (3.6 + 0.08 * min(longest, _LONGEST))
-    return width, 1.2 + _LINE_OF_TEXT * min(len(models), _NAMED)
+    width = number_of_panels(result) * (3.6 + 0.08 * min(longest, _LONGEST))
+    return width, max(1.2 + _LINE_OF_TEXT * min(len(models), _NAMED), 3.2 if _divided(result) else 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -23,7 +24,8 @@ from caltest.ranking._measures import KINDS, Found, Judged, Kind, contributions_
 from caltest.ranking._options import LeaderboardOptions
 from caltest.ranking._ranking import Leaderboard, RankedModel, Ranking
 from caltest.ranking._separation import Contributions, tiers
-from caltest.ranking._unranked import CalibrationError, Unranked
+from caltest.ranking._unranked import CalibrationError, Unranked, some_of
+from caltest.recalibration import Recalibrator, cross_fitted_decomposition
 from caltest.resampling import Consistency, correct_pvalues
 from caltest.results import ConfidenceInterval, Note, TestResult
 from caltest.results._decision import level_of, rejects
@@ -35,6 +37,7 @@ from caltest.statistics._base import default_lens
 from caltest.statistics._segments import FEWEST_GROUPS
 
 _MOST_MISSING = 0.5  # of the observations; a comparison on less than the rest is not what was asked for
+_FEWEST_DIVIDED = 10  # observations or groups: two in each of five folds
 _EQUAL = 1e-12  # relative; estimates that differ by rounding have equal ranks
 
 
@@ -44,6 +47,7 @@ def leaderboard(
     models: Mapping[str, Any] | Sequence[tuple[str, Any]],
     *,
     by: str | Statistic | Sequence[str | Statistic] = ("log_score", "brier", "l2"),
+    recalibrator: Recalibrator | None = None,
     **options: Unpack[LeaderboardOptions],
 ) -> Leaderboard:
     r"""Rank many models on the same observations, with simultaneous confidence sets of their ranks.
@@ -80,6 +84,10 @@ def leaderboard(
         root of the debiased squared l2 error). Any other calibration error, such as "KS" or ``ECE(EqualWidth(15))``,
         has its value, its noise floor and a test for each model, but no ranks: what chance alone shows differs between
         models, so that a smaller value does not show a better one.
+    recalibrator : Recalibrator, optional
+        The method, such as `caltest.recalibration.TemperatureScaling()`, by which the log score and the Brier score of
+        each model are divided into miscalibration and discrimination, on five held-out folds that are the same for all
+        models (`caltest.recalibration.cross_fitted_decomposition`). By default they are not divided.
 
     Returns
     -------
@@ -90,17 +98,19 @@ def leaderboard(
     ------
     TypeError
         If ``models`` is neither a mapping nor a list of pairs, a name is no string, a measure is neither a string nor a
-        statistic, or ``n_resamples``, ``workers``,
+        statistic, ``recalibrator`` is no recalibration method, or ``n_resamples``, ``workers``,
         ``rng`` or ``progress`` has a wrong type.
     ValueError
         If there are fewer than two models, a name is empty or occurs twice, or models differ in observations or
         classes; if predictions are outside [0, 1] or do not sum to 1, are NaN in a part of a row, or more than half of
         the observations lack the prediction of a model; if a label is unknown, ``by`` is no measure or names one twice,
-        ``confidence_level`` is not strictly between 0 and 1, or ``n_resamples`` < 1.
+        ``confidence_level`` is not strictly between 0 and 1, or ``n_resamples`` < 1; if there is a ``recalibrator`` for
+        fewer than 10 observations or groups, or the method refuses the observations of the other folds.
 
     See Also
     --------
     compare_models : The calibration of a few models, with a difference and its interval for each pair.
+    recalibration.cross_fitted_decomposition : What the parts of a score are.
 
     Notes
     -----
@@ -144,6 +154,9 @@ def leaderboard(
     design["group"] = None if group is None else np.unique(group[rows], return_inverse=True)[1]
     share = np.ones(len(rows)) if weight is None else weight[rows]
     share = share / share.sum()
+    n_units = len(rows) if design["group"] is None else int(design["group"].max()) + 1
+    few = recalibrator is not None and n_units < _FEWEST_DIVIDED
+    refuse_if(few, f"`recalibrator` needs {_FEWEST_DIVIDED} observations or groups at least, got {n_units}.")
     seeds = validate_rng(options["rng"]).integers(2**63, size=2)
     found: dict[str, list[Found]] = {kind.name: [] for kind in measures}
     tests: dict[str, dict[str, TestResult]] = {error.name: {} for error in errors}
@@ -154,7 +167,19 @@ def leaderboard(
             pvalue = _test(SquaredL2(), sample, Canonical(), **drawn).pvalue
             judged = Judged(sample, prob, outcome, share, level, pvalue)
             for kind in measures:
-                found[kind.name].append(kind.of(judged))
+                parts = None
+                if recalibrator is not None and kind.score:
+                    parts = cross_fitted_decomposition(
+                        outcome,
+                        prob,
+                        recalibrator,
+                        score=kind.score,
+                        confidence_level=level,
+                        rng=int(seeds[0]),
+                        sample_weight=design["weight"],
+                        groups=design["group"],
+                    )
+                found[kind.name].append(replace(kind.of(judged), parts=parts))
             for error in errors:
                 look = default_lens(error.statistic, prob.shape[1])
                 seen = sample if isinstance(look, Canonical) else induce(prob, outcome, lens=look, **design)
@@ -265,15 +290,26 @@ def _ranked(
             rank_interval=ConfidenceInterval(1 + int(is_better[:, i].sum()), len(names) - int(is_better[i].sum())),
             tier=tier,
             pvalue_adjusted=float(adjusted[place]),
+            parts=found[place].parts,
         )
         for i, (place, tier) in enumerate(zip(order, tiers(is_better), strict=True))
     ]
     return Ranking(models=tuple(models), pvalue_better=pvalue, **about)
 
 
+def _notes_on_parts(rankings: list[Ranking]) -> list[Note]:
+    """Return cautions of recalibration, each with the models that it is about."""
+    found: dict[Note, dict[str, None]] = {}
+    for ranking in rankings:
+        for model in ranking:
+            for note in model.parts.notes if model.parts else ():
+                found.setdefault(note, {})[model.name] = None
+    return [Note(note.code, f"{some_of([*names])}: {note.text}") for note, names in found.items()]
+
+
 def _notes(rankings: list[Ranking], units: NDArray[np.float64], n_groups: int | None) -> list[Note]:
     """Return cautions about infinite scores and few units."""
-    notes, number = [], effective_number(units)
+    notes, number = _notes_on_parts(rankings), effective_number(units)
     infinite = [model.name for ranking in rankings for model in ranking if math.isinf(model.measure.estimate)]
     if infinite:
         which = join(map(repr, infinite[:3])) + (f" and {len(infinite) - 3} more" if len(infinite) > 3 else "")

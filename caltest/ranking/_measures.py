@@ -28,6 +28,7 @@ from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._parts import sums_in_parts
 from caltest.ranking._separation import Contributions
+from caltest.recalibration import CrossFittedDecomposition
 from caltest.results import ConfidenceInterval
 from caltest.results._decision import level_of
 
@@ -96,6 +97,8 @@ class Kind(ABC):
     words: str
     about: str
     larger_is_better: bool = field(default=False, kw_only=True)
+    score: str = field(default="", kw_only=True)
+    """The proper score that is divided into miscalibration and discrimination."""
 
     @abstractmethod
     def of(self, judged: Judged) -> Found:
@@ -112,6 +115,7 @@ class Found:
     predicted: float = 0.0
     is_reliable: bool = True
     unknown: float = 0.0
+    parts: CrossFittedDecomposition | None = None
 
 
 @dataclass(frozen=True)
@@ -179,8 +183,8 @@ def _largest(prob: NDArray[Any]) -> Floats:
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        MeanScore("log_score", "log score", "overall", log_of, _expected_of(log_terms)),
-        MeanScore("brier", "Brier score", "overall", brier_of, _expected_of(brier_terms)),
+        MeanScore("log_score", "log score", "overall", log_of, _expected_of(log_terms), score="log"),
+        MeanScore("brier", "Brier score", "overall", brier_of, _expected_of(brier_terms), score="brier"),
         MeanScore("accuracy", "accuracy", "discrimination", accuracy_of, _largest, larger_is_better=True),
         TypicalError("l2", "l2 calibration error", "calibration"),
     )

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation._measure import Measure
+from caltest.estimation.event._event_estimate import show_interval
 from caltest.predictions.inputs._refusals import refuse
 from caltest.ranking._unranked import Unranked, place_of, some_of, why_unranked
+from caltest.recalibration import CrossFittedDecomposition
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import align_pvalue, level_of, rejects
 from caltest.results._description import Description, Table, percent, sized
@@ -42,6 +44,8 @@ class RankedModel(Result):
         model that is shown to be better.
     pvalue_adjusted : float
         P-value of calibration, Holm-adjusted for the number of models.
+    parts : CrossFittedDecomposition or None
+        The miscalibration and the discrimination in the score, if it was divided.
     """
 
     name: str
@@ -50,6 +54,7 @@ class RankedModel(Result):
     rank_interval: ConfidenceInterval
     tier: int
     pvalue_adjusted: float
+    parts: CrossFittedDecomposition | None = None
 
     @property
     def rank_set(self) -> str:
@@ -194,7 +199,8 @@ class Ranking(Result):
         -------
         pandas.DataFrame
             Measure, model, rank with ``rank_lower`` and ``rank_upper``, tier, estimate with ``lower`` and ``upper``,
-            the value if calibrated, and the p-values of calibration.
+            the value if calibrated, and the p-values of calibration; of scores that were divided ``miscalibration``
+            and ``discrimination``, each with its interval.
         """
         import pandas as pd
 
@@ -217,13 +223,68 @@ class Ranking(Result):
                 "if_calibrated": model.measure.if_calibrated,
                 "pvalue": model.measure.pvalue,
                 "pvalue_adjusted": model.pvalue_adjusted,
+                **_parts_of(model),
             }
             for model in self.models
         ]
 
+    @property
+    def is_divided(self) -> bool:
+        """Whether the score was divided into miscalibration and discrimination."""
+        return self.models[0].parts is not None
+
+    @property
+    def tables(self) -> list[Table]:
+        """The models in print, and the parts of their scores."""
+        return [self.table, *([_table_of_parts(self.models)] if self.is_divided else [])]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the columns are."""
+        return [*remarks(self.confidence_level), *([about_parts(self)] if self.is_divided else [])]
+
     def _describe(self) -> Description:
         title = f"Ranks by {self.words} ({sized(self.n_samples, self.n_groups)}, {len(self)} models)"
-        return Description(title, [self.conclusion, self.separation], [self.table], remarks(self.confidence_level))
+        return Description(title, [self.conclusion, self.separation], self.tables, self.remarks)
+
+
+_PARTS = ("miscalibration", "discrimination")
+
+
+def _parts_of(model: RankedModel) -> dict[str, float]:
+    """Return the parts of a score with their intervals, by the names of the columns of the frame."""
+    found: dict[str, float] = {}
+    if (parts := model.parts) is not None:
+        for name in _PARTS:
+            low, high = parts.intervals[name]
+            found |= {name: getattr(parts, name), f"{name}_lower": low, f"{name}_upper": high}
+    return found
+
+
+def _table_of_parts(models: Sequence[RankedModel]) -> Table:
+    """Return the table of the parts of scores."""
+    rows = []
+    for model in models:
+        parts = _parts_of(model)
+        row = [model.name, f"{model.measure.estimate:.4g}"]
+        for name in _PARTS:
+            interval = ConfidenceInterval(parts[f"{name}_lower"], parts[f"{name}_upper"])
+            row += [f"{parts[name]:.3g}", show_interval(interval).replace("none", "")]
+        rows.append(row)
+    return Table(("model", models[0].measure.words, "miscalibration", "interval", "discrimination", "interval"), rows)
+
+
+def about_parts(ranking: Ranking) -> str:
+    """Return what the parts of a score are."""
+    parts = ranking.models[0].parts
+    assert parts is not None
+    method = " ".join(repr(parts.recalibrator).split())
+    return (
+        f"Miscalibration is what {method}, fitted to the other {parts.n_folds - 1} of {parts.n_folds} folds, removes "
+        "from the score of held-out observations; it may be negative. The calibration error of the score is at least "
+        "its lower limit. Discrimination is what the recalibrated predictions gain on the base rates. Score = "
+        "miscalibration - discrimination + the score of the base rates, which all models share."
+    )
 
 
 def remarks(confidence_level: float) -> list[str]:
@@ -327,9 +388,11 @@ class Leaderboard(Result):
     @property
     def remarks(self) -> list[str]:
         """What the columns of the tables are."""
-        found = remarks(self.confidence_level) if self.rankings else [_ABOUT_CALIBRATION]
+        divided = next((ranking for ranking in self.rankings if ranking.is_divided), None)
+        found = (divided or self.rankings[0]).remarks if self.rankings else [_ABOUT_CALIBRATION]
         return [*found, *([why_unranked(self.unranked)] if self.unranked else [])]
 
     def _describe(self) -> Description:
         title = f"Leaderboard ({sized(self.n_samples, self.n_groups)}, {len(self.measures[0])} models)"
-        return Description(title, self.sentences, [found.table for found in self.measures], self.remarks, self.notes)
+        tables = [*(one for ranking in self.rankings for one in ranking.tables), *(one.table for one in self.unranked)]
+        return Description(title, self.sentences, tables, self.remarks, self.notes)

@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import caltest as ct
+from caltest.recalibration import TemperatureScaling
 from tests.ranking.test_leaderboard import FAST, problem
 
 
@@ -35,3 +36,14 @@ def test_errors_without_ranks_have_a_panel_in_the_order_of_the_first_ranking():
     values = dict(zip([*found.get_ydata(), *other.get_ydata()], [*found.get_xdata(), *other.get_xdata()], strict=True))
     assert [values[place] for place in range(4)] == [board["KS"][name].measure.estimate for name in order]
     assert {order[place] for place in found.get_ydata()} == {"sharp", "vague"}
+
+
+def test_parts_of_the_first_score_are_the_last_panel():
+    y_true, models = problem()
+    options = {"recalibrator": TemperatureScaling(), **FAST}
+    board = ct.leaderboard(y_true, models, by=("accuracy", "brier"), **options)
+    axes = Figure(layout="constrained").subplots(1, 3)
+    board.plot(axes)
+    dots = [(line.get_xdata()[0], line.get_ydata()[0]) for line in axes[2].lines if line.get_marker() == "o"]
+    assert dots == [(model.parts.miscalibration, model.parts.discrimination) for model in board["brier"]]
+    assert [text.get_text() for text in axes[2].texts] == [str(model.rank) for model in board["brier"]]
