@@ -10,6 +10,7 @@ import pytest
 
 import caltest
 from caltest.cli import _watch, main
+from tests.reference.cases import mostly_slow
 
 
 @pytest.fixture
@@ -202,7 +203,7 @@ def test_a_file_that_becomes_shorter_while_it_is_read_once_is_refused(run, tmp_p
 
 
 @pytest.mark.parametrize("way", ["cut off", "renamed", "removed"])
-@pytest.mark.parametrize("names", ["label,prob\n", "prob,label\n", ""])
+@pytest.mark.parametrize("names", mostly_slow(["label,prob\n", "prob,label\n", ""]))
 def test_a_file_that_begins_again_is_followed(tmp_path, monkeypatch, run, way, names):
     """Its columns may be in another order, or without names if they are those of the file before."""
     file, (y_true, y_prob) = tmp_path / "data.csv", ([1, 0, 1] * 40, [0.7, 0.4, 0.5] * 40)
@@ -263,6 +264,7 @@ def forecasts(n):
     return ["risk,died,date,week\n", *lines], y_true, prob, days
 
 
+@pytest.mark.slow
 def test_forecasts_of_a_week_ahead(follow, run, tmp_path):
     """Lines of the last day wait for a later one, so that no alarm is preliminary, or for the end of the file."""
     lines, y_true, prob, days = forecasts(900)
@@ -323,7 +325,7 @@ def test_bad_times_are_refused_with_their_place(follow, run, tmp_path):
         assert words in " ".join(err.split())
 
 
-@pytest.mark.parametrize("cuts", [(), (1,), (61,), (58, 60, 61, 63), (30, 62)])
+@pytest.mark.parametrize("cuts", mostly_slow([(), (1,), (61,), (58, 60, 61, 63), (30, 62)]))
 def test_the_line_of_a_bad_time_does_not_depend_on_what_is_read_at_once(follow, cuts):
     """Observations of the last time wait for a later one, so that an update begins before the lines that were read."""
     lines, *_ = forecasts(60)  # lines 2 to 61

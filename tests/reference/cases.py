@@ -1,4 +1,4 @@
-"""Tables of cases in one test: every case that fails is named, none hides another."""
+"""Tables of cases in one test, in which no failure hides another, and cases of which most wait for the slow tests."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -26,3 +26,12 @@ def check_refused(call: Callable[..., Any], kind: type[Exception], message: str,
     assert caught.type is kind
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def mostly_slow(cases: Iterable[Any], kept: int = 1) -> list[Any]:
+    """Cases of a test that calculates the same for each: the first ones run without a mark, the others are slow."""
+    marks = (pytest.mark.slow,)
+    return [
+        case if k < kept else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=marks)
+        for k, case in enumerate(cases)
+    ]

@@ -102,6 +102,7 @@ rows = st.lists(st.tuples(st.integers(0, 8), st.booleans(), st.integers(0, 3)), 
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True, database=None, max_examples=100)
 @given(rows)
 def test_kuiper_is_the_largest_residual_of_an_interval(rows):

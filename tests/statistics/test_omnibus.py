@@ -9,7 +9,7 @@ from scipy.special import expit
 import caltest
 from caltest.predictions._sample import make_sample
 from tests.hypothesis_tests.problems import codes
-from tests.reference.cases import check_refused
+from tests.reference.cases import check_refused, mostly_slow
 
 
 def test_parts():
@@ -170,6 +170,7 @@ def test_a_wrong_slope_with_the_right_mean_is_detected_more_often():
 OLD = caltest.Omnibus((caltest.ECE(), caltest.TemperatureScore(), caltest.statistics.ClasswiseKS()))
 
 
+@pytest.mark.slow
 def test_an_error_of_the_confidence_that_changes_its_sign_is_detected():
     """The combination of three parts, the default before, rejects in .03 of such data sets."""
 
@@ -220,9 +221,9 @@ def check_level(kind, n_data_sets):
     assert power(make, n_data_sets, n_resamples=99) <= 0.05 + 4 * standard_error, kind
 
 
-@pytest.mark.parametrize("kind", CALIBRATED)
+@pytest.mark.parametrize("kind", mostly_slow(CALIBRATED))
 def test_level(kind):
-    check_level(kind, 30)
+    check_level(kind, 10)
 
 
 @pytest.mark.release

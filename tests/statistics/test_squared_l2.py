@@ -142,6 +142,7 @@ def assert_mean(values, expected):
     assert abs(values.mean() - expected) < STANDARD_ERRORS * values.std() / math.sqrt(len(values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_outcomes", [2, 3])
 def test_unbiased_over_rows_given_their_cells(n_outcomes):
     """Rows are drawn anew within 4 cells of 2, 3, 5 and 30 rows; the truth deviates, differently within each cell.
@@ -278,7 +279,7 @@ def rejections(statistics, n_outcomes, n_data_sets):
     return counts
 
 
-LEVEL_SETS = [30, pytest.param(300, marks=pytest.mark.slow), pytest.param(2000, marks=pytest.mark.release)]
+LEVEL_SETS = [5, pytest.param(300, marks=pytest.mark.slow), pytest.param(2000, marks=pytest.mark.release)]
 
 
 @pytest.mark.parametrize("n_data_sets", LEVEL_SETS)

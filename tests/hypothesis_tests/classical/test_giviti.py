@@ -19,7 +19,7 @@ def problem(n=300, power=1.0, seed=0):
 
 def test_it_is_the_test_of_its_statistic():
     y, p = problem()
-    options = {"n_resamples": 199, "rng": 0}
+    options = {"n_resamples": 19, "rng": 0}
     found = giviti_test(y, p, **options)
     statistic, pvalue = found
     same = caltest.calibration_test(y, p, statistic=GiViTI(), **options)
@@ -53,6 +53,7 @@ def test_internal_labels_have_fewer_degrees_of_freedom():
     assert pvalues[0.6] < 1e-6
 
 
+@pytest.mark.slow
 def test_the_internal_limit_is_that_of_fitted_models():
     """P-values of logistic regressions of their own labels: the mean of 300 is 1/2, and few are small."""
     rng, pvalues = np.random.default_rng(3), []

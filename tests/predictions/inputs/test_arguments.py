@@ -20,7 +20,7 @@ from caltest.predictions.inputs._arguments import read_problem
 from caltest.predictions.inputs._validation import RANGE_TOLERANCE, validate_problem, validate_rng
 from caltest.results import CalibrationWarning
 from caltest.statistics import Statistic
-from tests.reference.cases import check_refused, failures
+from tests.reference.cases import check_refused, failures, mostly_slow
 
 N = 240
 PROB = np.random.default_rng(8).dirichlet(np.ones(3), size=N)
@@ -98,37 +98,52 @@ def _equal(found, expected):
 OF_AN_EVENT = {"calibration_in_the_large", "calibration_slope"}
 
 
-def test_functions_read_columns_by_their_names():
-    """Every public function of labels and predictions gives the same answer in any order of the columns."""
+def functions_of_columns():
+    """Public functions of labels and predictions of several classes, by name."""
     rooms = (caltest, estimation, hypothesis_tests)
     functions = {name: getattr(room, name) for room in rooms for name in room.__all__}
-    tried = set()
-    for name, function in functions.items():
-        parameters = inspect.signature(function).parameters if inspect.isfunction(function) else {}
-        if not {"y_true", "y_prob"} <= set(parameters):
-            continue
-        others = {"by_fold", "clinical_calibration", "multilabel_table", "revision_test", "sum_of_squares_test"}
-        if name in others:  # of one event
-            continue
-        tried.add(name)
-        n_resamples = 699 if name == "gce_table" else 199  # enough for its 32 tests
-        options = {key: value for key, value in {"n_resamples": n_resamples, "rng": 0}.items() if key in parameters}
-        options |= {"margin": 0.3} if "margin" in parameters else {}
-        options |= {"subgroup": PROB[:, 0] > 0.4} if "subgroup" in parameters else {}
-        if name in {"spiegelhalter_test", "cox_test", "bridge_test", "tcal_test"} or name in OF_AN_EVENT:
-            options["lens"] = caltest.ClassWise(1)
-        expected = function(LABEL, PROB, **options)
-        found = function(NAMED, FRAME[OTHER], **options)
-        np.testing.assert_equal(getattr(found, "pvalue", None), getattr(expected, "pvalue", None), err_msg=name)
-        if isinstance(expected, float):
-            assert found == expected, name
-        else:
-            assert found.class_columns == {label: label for label in NAMES}, name
-            assert "Label -> column: bird -> bird, cat -> cat, dog -> dog." in str(found).replace("\n    ", " "), name
-            assert found.to_dict()["class_columns"] == {label: label for label in NAMES}, name
-            assert "class_columns" not in expected.to_dict(), name
-            assert pickle.loads(pickle.dumps(found)).class_columns == found.class_columns, name
-    assert len(tried) > 25
+    # of one event
+    others = {"by_fold", "clinical_calibration", "multilabel_table", "revision_test", "sum_of_squares_test"}
+    return {
+        name: function
+        for name, function in functions.items()
+        if inspect.isfunction(function)
+        and {"y_true", "y_prob"} <= set(inspect.signature(function).parameters)
+        and name not in others
+    }
+
+
+QUICK = {"calibration_error", "calibration_test", "l2_interval", "reliability_curve", "score_decomposition"}
+OF_COLUMNS = sorted(functions_of_columns(), key=lambda name: (name not in QUICK, name))
+
+
+def test_functions_of_columns_are_many():
+    assert len(OF_COLUMNS) > 25
+    assert set(OF_COLUMNS[: len(QUICK)]) == QUICK
+
+
+@pytest.mark.parametrize("name", mostly_slow(OF_COLUMNS, len(QUICK)))
+def test_functions_read_columns_by_their_names(name):
+    """Every public function of labels and predictions gives the same answer in any order of the columns."""
+    function = functions_of_columns()[name]
+    parameters = inspect.signature(function).parameters
+    n_resamples = 699 if name == "gce_table" else 199  # enough for its 32 tests
+    options = {key: value for key, value in {"n_resamples": n_resamples, "rng": 0}.items() if key in parameters}
+    options |= {"margin": 0.3} if "margin" in parameters else {}
+    options |= {"subgroup": PROB[:, 0] > 0.4} if "subgroup" in parameters else {}
+    if name in {"spiegelhalter_test", "cox_test", "bridge_test", "tcal_test"} or name in OF_AN_EVENT:
+        options["lens"] = caltest.ClassWise(1)
+    expected = function(LABEL, PROB, **options)
+    found = function(NAMED, FRAME[OTHER], **options)
+    np.testing.assert_equal(getattr(found, "pvalue", None), getattr(expected, "pvalue", None))
+    if isinstance(expected, float):
+        assert found == expected
+    else:
+        assert found.class_columns == {label: label for label in NAMES}
+        assert "Label -> column: bird -> bird, cat -> cat, dog -> dog." in str(found).replace("\n    ", " ")
+        assert found.to_dict()["class_columns"] == {label: label for label in NAMES}
+        assert "class_columns" not in expected.to_dict()
+        assert pickle.loads(pickle.dumps(found)).class_columns == found.class_columns
 
 
 def test_a_test_by_fold_reads_columns_by_their_names():
@@ -482,6 +497,7 @@ def test_lenses_that_read_outcomes_or_chance_are_refused():
             check_refused(function, ValueError, message, LABEL, PROB, lens=lens)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_frames_give_the_same_problem_as_arrays(data):
@@ -518,6 +534,7 @@ def test_frames_give_the_same_problem_as_arrays(data):
     np.testing.assert_array_equal(given.probs["y_prob"], read.probs["y_prob"])
 
 
+@pytest.mark.slow
 def test_other_tables():
     """Tables that are read once, computed later or stored as records."""
     import dask.dataframe as dd

@@ -328,6 +328,7 @@ def test_the_conditions_with_groups_are_those_of_its_tests():
     assert "Valid if observations are independent" not in said
 
 
+@pytest.mark.slow
 def test_before_and_after_are_the_numbers_of_all_held_out_observations():
     """Those before are the numbers of `calibration_test`; of a single split they are about its held-out part."""
     prob, y_true = over_confident(600, 2, seed=1)
