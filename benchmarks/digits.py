@@ -64,6 +64,19 @@ def encoded(prob: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(np.moveaxis(little[:, :, None].view(np.uint8), -1, 0)), offsets.astype(np.int8)
 
 
+def shortened(prob: np.ndarray) -> np.ndarray:
+    """Return probabilities ``(n_samples, n_classes)`` with 24 bits (7 digits), the largest as what is left to 1.
+
+    Further digits would be half of the file. Exponents stay, so that nothing becomes 0, and a 1 stays 1.
+    """
+    mantissa, exponent = np.frexp(prob)
+    short = np.ldexp(np.round(np.ldexp(mantissa, 24)), exponent - 24)
+    rows, tops = np.arange(len(prob)), prob.argmax(axis=1)
+    short[rows, tops] = 0
+    short[rows, tops] = 1 - np.cumsum(short, axis=1)[:, -1]
+    return np.where(prob == 1, prob, short)
+
+
 def stored(models: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the arrays that hold the probabilities of models in little room."""
     # float64: naive Bayes predicts 1e-300, which is not impossible, but would be 0 in float32.
@@ -72,9 +85,9 @@ def stored(models: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         if name == "random_forest":
             found[name] = np.rint(200 * prob).astype(np.uint8)  # votes of its trees, which have pure leaves
         elif name in BY_BYTES:
-            found[name], found[f"{name}_offsets"] = encoded(prob)
+            found[name], found[f"{name}_offsets"] = encoded(shortened(prob))
         else:
-            found[name] = prob
+            found[name] = shortened(prob)
     return found
 
 

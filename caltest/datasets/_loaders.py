@@ -83,7 +83,8 @@ def load_digits_predictions() -> ModelPredictions:
     They are made by ``python benchmarks/digits.py`` of the repository: the models are trained on a random half of
     scikit-learn's digits and predict the other half. Logistic regression and the random forest are under-confident,
     naive Bayes is over-confident and gives some labels probability 0, and calibration of the neural network is not
-    rejected. See ``digits.LICENSE.txt`` beside the data.
+    rejected. Probabilities have seven digits, and the largest of each observation is what the others leave to 1; those
+    of the random forest are as they were. See ``digits.LICENSE.txt`` beside the data.
 
     Returns
     -------
