@@ -32,6 +32,20 @@ class ClinicalCurve(Result):
         Mean predicted risk and frequency of the event in ten groups of patients with similar risks.
     densities : mapping of str to array
         Distribution of the predictions of events and of other observations.
+
+    See Also
+    --------
+    clinical_calibration : The validation whose curve it is.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = caltest.clinical.clinical_calibration(y_true, y_prob[:, 1], thresholds=[0.3], n_resamples=99, rng=0)
+    >>> curve = result.curve
+    >>> curve.mean_risk[:4].round(2), curve.observed[:4].round(2)
+    (array([0.05, 0.16, 0.26, 0.35]), array([0.07, 0.17, 0.37, 0.37]))
     """
 
     prediction: NDArray[np.float64]

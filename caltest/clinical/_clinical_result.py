@@ -53,6 +53,21 @@ class ClinicalCalibration(Result):
         Number of draws behind noise floors and p-values of the errors.
     notes : tuple of Note
         Cautions.
+
+    See Also
+    --------
+    clinical_calibration : The validation that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = caltest.clinical.clinical_calibration(y_true, y_prob[:, 1], thresholds=[0.3], n_resamples=99, rng=0)
+    >>> [measure.name for measure in result][:3]
+    ['observed_expected', 'intercept', 'calibration_slope']
+    >>> round(result["calibration_slope"].estimate, 2)
+    0.85
     """
 
     test: TestResult

@@ -38,6 +38,20 @@ class NetBenefit(Result):
         Net benefit minus the larger one of treating everybody and nobody, with its interval.
     confidence_level : float
         Probability with which an interval contains its target.
+
+    See Also
+    --------
+    clinical_calibration : The validation that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = caltest.clinical.clinical_calibration(y_true, y_prob[:, 1], thresholds=[0.3], n_resamples=99, rng=0)
+    >>> (benefit,) = result.net_benefits
+    >>> benefit.threshold, benefit.n_treated, round(benefit.estimate, 3), round(benefit.treat_all, 3)
+    (0.3, 208, 0.331, 0.286)
     """
 
     threshold: float

@@ -64,6 +64,23 @@ class CorrectedMeasure(Result):
     training, test : float
         Means over resamples of the models of resamples: on their resample, and on the patients that test them. NaN of
         ICI, E90 and Emax, whose curve is corrected at each prediction instead.
+
+    See Also
+    --------
+    optimism_corrected : The validation that returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from caltest.clinical import optimism_corrected
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(200, 3))
+    >>> y = rng.random(200) < 1 / (1 + np.exp(-x[:, 0]))
+    >>> result = optimism_corrected(LogisticRegression(), x, y, n_resamples=5, rng=0)
+    >>> measure = result["calibration_slope"]
+    >>> measure.corrected == measure.apparent - measure.optimism
+    True
     """
 
     name: str
@@ -107,6 +124,22 @@ class OptimismCorrection(Result):
         Number of resamples that were drawn again because they lacked events or observations without.
     n_samples, n_events : int
         Number of observations and of events.
+
+    See Also
+    --------
+    optimism_corrected : The validation that returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from caltest.clinical import optimism_corrected
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(200, 3))
+    >>> y = rng.random(200) < 1 / (1 + np.exp(-x[:, 0]))
+    >>> result = optimism_corrected(LogisticRegression(), x, y, n_resamples=5, rng=0)
+    >>> result["c_statistic"].name, result.n_resamples, result.n_samples
+    ('c_statistic', 5, 200)
     """
 
     measures: tuple[CorrectedMeasure, ...]

@@ -54,6 +54,23 @@ class RandomEffects(Result):
         Number of sites with an estimate.
     confidence_level : float
         Probability with which an interval contains its target.
+
+    See Also
+    --------
+    calibration_by_site : The validation that returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from caltest.clinical import calibration_by_site
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = calibration_by_site(y_true, y_prob[:, 1], site=np.arange(300) % 4, n_resamples=99, rng=0)
+    >>> summary = result.summaries[0]
+    >>> summary.name, summary.n_sites, round(summary.estimate, 2)
+    ('observed_expected', 4, 1.01)
+    >>> [round(float(end), 2) for end in summary.prediction_interval]
+    [0.85, 1.19]
     """
 
     name: str

@@ -60,6 +60,17 @@ class PrecisionCriterion(Result):
         Number of patients.
     n_events : float
         Number of events that are expected among them.
+
+    See Also
+    --------
+    clinical_sample_size : The plan that returns criteria.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from caltest.clinical import clinical_sample_size
+    >>> [(c.measure, c.n_samples) for c in clinical_sample_size(np.linspace(0.05, 0.4, 200)).criteria]
+    [('observed_expected', 1328), ('calibration_slope', 7253), ('c_statistic', 636)]
     """
 
     measure: str
@@ -99,6 +110,18 @@ class ClinicalSampleSize(Result):
         Share of patients with the event.
     confidence_level : float
         Probability with which an interval contains its target.
+
+    See Also
+    --------
+    clinical_sample_size : The plan that returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from caltest.clinical import clinical_sample_size
+    >>> plan = clinical_sample_size(np.linspace(0.05, 0.4, 200))
+    >>> plan.n_samples, round(plan.prevalence, 3)
+    (7253, 0.225)
     """
 
     criteria: tuple[PrecisionCriterion, ...]

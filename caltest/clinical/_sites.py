@@ -58,6 +58,21 @@ class Site(Result):
         The measures with their intervals; NaN where there are too few events.
     pvalue, pvalue_adjusted : float
         P-value of the test of calibration within the site, and after Holm's correction for the number of sites.
+
+    See Also
+    --------
+    calibration_by_site : The validation that returns sites.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from caltest.clinical import calibration_by_site
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = calibration_by_site(y_true, y_prob[:, 1], site=np.arange(300) % 4, n_resamples=99, rng=0)
+    >>> site = result.sites[0]
+    >>> site.name, site.n_samples, site.n_events, round(site.observed_expected.estimate, 2)
+    ('0', 75, 39, 1.05)
     """
 
     name: str
@@ -127,6 +142,20 @@ class SiteCalibration(Result):
         Probability with which an interval contains its target.
     notes : tuple of Note
         Cautions.
+
+    See Also
+    --------
+    calibration_by_site : The validation that returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from caltest.clinical import calibration_by_site
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = calibration_by_site(y_true, y_prob[:, 1], site=np.arange(300) % 4, n_resamples=99, rng=0)
+    >>> [site.name for site in result], result.tests.rejected
+    (['0', '1', '2', '3'], False)
     """
 
     tests: SubgroupTests

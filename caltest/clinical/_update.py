@@ -68,6 +68,19 @@ class UpdateTest(Result):
         Why it cannot be told whether an update is needed; empty if it can.
     notes : tuple of Note
         Cautions.
+
+    See Also
+    --------
+    update_test : The test that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel, Temperature
+    >>> _, y_true, y_prob = DirichletModel(2, truth=Temperature(2.0)).draw(300, rng=0)
+    >>> result = caltest.clinical.update_test(y_true, y_prob[:, 1], n_resamples=99, rng=0)
+    >>> result.update, round(result.slope, 2)
+    ('intercept and slope', 0.42)
     """
 
     update: Update

@@ -108,6 +108,21 @@ class DifferenceResult(Decision, Result):
         The test of each fold; empty without folds.
     fold_names : tuple of str
         The id of each fold.
+
+    See Also
+    --------
+    caltest.paired_test : The test that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> models = {"as it is": y_prob, "flat": 0.5 * y_prob + 0.5 / 3}
+    >>> result = caltest.paired_test(y_true, y_prob, models["flat"])
+    >>> difference, (low, high) = result.difference, result.confidence_interval
+    >>> bool(low < difference < high), result.paired
+    (True, True)
     """
 
     difference: float

@@ -72,6 +72,21 @@ class ComparedModel(Result):
         a share of its uncertainty.
     folds : tuple of ComparedModel
         What each fold shows; empty without folds.
+
+    See Also
+    --------
+    caltest.compare_models : The comparison that returns models.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> models = {"as it is": y_prob, "flat": 0.5 * y_prob + 0.5 / 3}
+    >>> comparison = caltest.compare_models(y_true, models, n_resamples=99, rng=0)
+    >>> model = comparison.models[1]
+    >>> model.name, model.test.pvalue, round(model.brier_score, 3)
+    ('flat', 0.01, 0.558)
     """
 
     name: str

@@ -67,6 +67,20 @@ class ModelComparison(Result):
         The comparison of the models of each fold; empty without folds.
     fold_names : tuple of str
         The id of each fold.
+
+    See Also
+    --------
+    caltest.compare_models : The comparison that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> models = {"as it is": y_prob, "flat": 0.5 * y_prob + 0.5 / 3}
+    >>> comparison = caltest.compare_models(y_true, models, n_resamples=99, rng=0)
+    >>> [model.name for model in comparison], len(comparison.pairs)
+    (['as it is', 'flat'], 1)
     """
 
     models: tuple[ComparedModel, ...]

@@ -82,6 +82,21 @@ class ComparedPair(Result):
     folds : tuple of ComparedPair
         The pair in each fold; empty without folds. Their adjusted p-values are combined, and the ends of the interval
         are means of those in the folds.
+
+    See Also
+    --------
+    caltest.compare_models : The comparison that returns pairs.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> models = {"as it is": y_prob, "flat": 0.5 * y_prob + 0.5 / 3}
+    >>> comparison = caltest.compare_models(y_true, models, n_resamples=99, rng=0)
+    >>> (pair,) = comparison.pairs
+    >>> pair.a, pair.b, pair.calibrated, pair.test.rejected
+    ('as it is', 'flat', False, False)
     """
 
     a: str

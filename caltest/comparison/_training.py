@@ -81,6 +81,20 @@ class TrainingTrack(Result):
         Level of the conclusion.
     subject : Subject
         What sentences speak of.
+
+    See Also
+    --------
+    caltest.training_track : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> epochs = [0.5 * y_prob + 0.5 / 3, y_prob]
+    >>> track = caltest.training_track(y_true, epochs, n_resamples=99, rng=0)
+    >>> track.epoch, track.accuracy.round(2)
+    (array([1, 2]), array([0.58, 0.58]))
     """
 
     run: tuple[str, ...]
@@ -312,6 +326,10 @@ def training_track(
         If there is no epoch, or the labels and predictions of an epoch are refused by `calibration_test` (the message
         names the epoch); if one of ``statistics`` combines tests or occurs twice, or there is none; if ``alpha`` is not
         strictly between 0 and 1, or ``n_resamples`` < 1.
+
+    See Also
+    --------
+    caltest.calibration_test : The test of a single epoch.
 
     References
     ----------

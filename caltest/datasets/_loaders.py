@@ -19,6 +19,10 @@ class Predictions(NamedTuple):
     y_prob : array of shape (n_samples, n_classes)
         Predicted probabilities.
 
+    See Also
+    --------
+    caltest.datasets.load_cifar10_vgg16 : The function that returns it.
+
     Examples
     --------
     >>> y_true, y_prob = load_cifar10_vgg16()
@@ -37,6 +41,10 @@ class ModelPredictions(NamedTuple):
         Class indices.
     y_prob : dict of str to array of shape (n_samples, n_classes)
         Predicted probabilities of each model, by name.
+
+    See Also
+    --------
+    caltest.datasets.load_digits_predictions : The function that returns it.
 
     Examples
     --------

@@ -34,6 +34,22 @@ class Measure(Result):
         P-value of "the predictions are calibrated", from this number; NaN where there is none.
     confidence_level : float
         Probability with which the interval contains its target.
+
+    See Also
+    --------
+    clinical_calibration : The validation that returns measures.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = caltest.clinical.clinical_calibration(y_true, y_prob[:, 1], thresholds=[0.3], n_resamples=99, rng=0)
+    >>> slope = result["calibration_slope"]
+    >>> slope.words, slope.about, slope.if_calibrated
+    ('calibration slope', 'calibration', 1)
+    >>> [round(float(end), 2) for end in slope.confidence_interval]
+    [0.63, 1.07]
     """
 
     name: str

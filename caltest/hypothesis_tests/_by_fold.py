@@ -106,6 +106,10 @@ def by_fold(
         If ``folds`` has another length, lacks a value, or holds one fold only or a different one for every observation;
         if a group lies in several folds; if the test refuses its arguments.
 
+    See Also
+    --------
+    caltest.cross_val_calibration : Fits, predicts and tests in one call.
+
     References
     ----------
     V. Vovk and R. Wang (2020), Combining p-values via averaging, Biometrika.

@@ -48,6 +48,19 @@ class CalibrationReport(CalibrationTable):
         Global p-value: exact min-p over the tests that share all draws, which are all but `SKCE`.
     alpha, correction, notes
         As in `CalibrationTable`.
+
+    See Also
+    --------
+    caltest.calibration_report : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> report = caltest.calibration_report(y_true, y_prob, n_resamples=499, rng=0)
+    >>> len(report.tests), report.rejected
+    (8, False)
     """
 
     _kind: ClassVar[str] = "Calibration report"

@@ -65,6 +65,19 @@ class CalibrationTable(Result):
         The id of each fold.
     fold_sizes : tuple of int
         Number of observations of each fold.
+
+    See Also
+    --------
+    caltest.calibration_table : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> table = caltest.calibration_table(y_true, y_prob, n_resamples=499, rng=0)
+    >>> len(table.tests), table.decision
+    (5, 'not rejected')
     """
 
     tests: tuple[TestResult, ...]

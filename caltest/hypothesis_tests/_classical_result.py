@@ -35,6 +35,19 @@ class ClassicalTestResult(TestResult):
         How to read the tables.
     columns : dict of str to array-like
         Columns of `to_frame` where the test has several rows, such as groups; empty where it has one.
+
+    See Also
+    --------
+    caltest.cox_test : One of the tests that return it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = caltest.cox_test(y_true, y_prob[:, 1], rng=0)
+    >>> result.kind, round(result.pvalue, 2)
+    ('score', 0.39)
     """
 
     kind: str | None = None

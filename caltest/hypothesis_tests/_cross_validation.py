@@ -36,6 +36,20 @@ class CrossValidatedTests(TestResult):
         The observation that each prediction is for.
     classes : tuple
         The label of each column of ``y_prob``.
+
+    See Also
+    --------
+    caltest.cross_val_calibration : The function that returns it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import caltest
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> result = caltest.cross_val_calibration(GaussianNB(), X, y, cv=3, n_resamples=99, rng=0)
+    >>> result.y_prob.shape, result.decision
+    ((569, 2), 'rejected')
     """
 
     y_true: NDArray[Any]

@@ -52,6 +52,20 @@ class SmallestError(Result):
         Mean of the true probabilities divided by that of the predicted ones, of the event or the most frequent class.
     power : float
         Probability with which the error is found; where ``size`` is NaN, that of the largest error.
+
+    See Also
+    --------
+    caltest.detectable_error : The function that returns such errors.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = caltest.detectable_error(y_prob, n_resamples=99, rng=0)
+    >>> error = result.errors[0]
+    >>> error.kind, error.power, round(error.points, 1)
+    ('too low', 0.8, 8.9)
     """
 
     kind: ErrorKind
@@ -99,6 +113,19 @@ class DetectableError(Result):
         Its 95 % confidence interval, if it was estimated.
     inflation : float or None
         How much more residuals vary together than independent ones, if labels depend on each other in time.
+
+    See Also
+    --------
+    caltest.detectable_error : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = caltest.detectable_error(y_prob, n_resamples=99, rng=0)
+    >>> result.power, [error.kind for error in result.errors]
+    (0.8, ['too low', 'too high', 'too extreme', 'not extreme enough'])
     """
 
     errors: tuple[SmallestError, ...]

@@ -44,6 +44,19 @@ class EquivalenceResult(Decision, Result):
         Level of the test.
     interval : L2Interval
         The one-sided interval behind it, with target, lens and notes.
+
+    See Also
+    --------
+    caltest.equivalence_test : The test that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = caltest.equivalence_test(y_true, y_prob, 0.3)
+    >>> result.margin, result.rejected, result.smallest_margin < 0.3
+    (0.3, True, True)
     """
 
     margin: float

@@ -62,6 +62,19 @@ class GCETable(CalibrationTable):
         The metric of each test.
     alpha, correction, notes
         As in `CalibrationTable`.
+
+    See Also
+    --------
+    caltest.gce_table : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> table = caltest.gce_table(y_true, y_prob, n_resamples=699, rng=0)
+    >>> len(table.tests), table.rejected
+    (32, False)
     """
 
     metrics: tuple[GCE, ...]

@@ -49,6 +49,19 @@ class MultilabelTable(PartsTable):
         How the p-values are adjusted for the number of labels.
     alpha, notes
         As in `CalibrationTable`.
+
+    See Also
+    --------
+    caltest.multilabel_table : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> table = caltest.multilabel_table(y_true[:, None] == [0, 1], y_prob[:, :2], n_resamples=199, rng=0)
+    >>> table.names, table.rejected
+    (('0', '1'), False)
     """
 
     names: tuple[str, ...]

@@ -69,6 +69,19 @@ class SampleSizePlan(Result):
         Number of outcomes.
     extrapolated : bool
         Whether the number is so large that it was extrapolated from a smaller one by the root law.
+
+    See Also
+    --------
+    plan_sample_size : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> plan = caltest.hypothesis_tests.plan_sample_size(y_prob, temperature=3, rng=0)
+    >>> plan.quantity, plan.value, plan.power, plan.extrapolated
+    ('temperature', 3.0, 0.8, False)
     """
 
     n_samples: int | None

@@ -78,6 +78,19 @@ class ResidualCorrelation(Decision, Result):
         decides nothing.
     notes : tuple of Note
         Cautions.
+
+    See Also
+    --------
+    residual_correlation : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = caltest.hypothesis_tests.residual_correlation(y_true, y_prob, n_resamples=99, rng=0)
+    >>> result.lag[:3], result.correlation[:3].round(2), result.rejected
+    (array([1, 2, 3]), array([-0.02, -0.  , -0.06]), False)
     """
 
     statistic: float

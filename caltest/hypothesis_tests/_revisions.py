@@ -59,6 +59,21 @@ class RevisionTest(Decision, Result):
         Number of forecasts that gave what happened probability 0; the p-value is then the smallest possible one.
     notes : tuple of Note
         Cautions.
+
+    See Also
+    --------
+    revision_test : The test that returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from caltest.hypothesis_tests import revision_test
+    >>> day = np.arange(40) // 2
+    >>> result = revision_test(
+    ...     day % 3 == 0, np.tile([0.3, 0.4], 20), time=day + np.tile([0, 1], 20), lead=np.tile([2, 1], 20)
+    ... )
+    >>> result.n_revisions, round(result.pvalue, 3)
+    (40, 0.002)
     """
 
     statistic: float

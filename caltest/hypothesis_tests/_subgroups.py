@@ -60,6 +60,20 @@ class SubgroupTests(PartsTable):
         How the p-values are adjusted for the number of subgroups.
     alpha, notes
         As in `CalibrationTable`.
+
+    See Also
+    --------
+    caltest.subgroup_tests : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> subgroup = ["east", "west"] * 150
+    >>> result = caltest.subgroup_tests(y_true, y_prob, subgroup=subgroup, n_resamples=99, rng=0)
+    >>> result.subgroups, result.rejected
+    (('east', 'west'), False)
     """
 
     subgroups: tuple[str, ...]
@@ -98,6 +112,20 @@ class SegmentTests(SubgroupTests):
         "min-p", "holm" or "bonferroni".
     alpha, notes
         As in `CalibrationTable`.
+
+    See Also
+    --------
+    caltest.subgroup_tests : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> subgroup = ["east", "west"] * 150
+    >>> result = caltest.subgroup_tests(y_true, y_prob, subgroup=subgroup, depth=2, n_resamples=99, rng=0)
+    >>> len(result.tests), result.rejected
+    (2, False)
     """
 
     rules: tuple[str, ...]

@@ -63,6 +63,10 @@ def tolerance_pvalue(
         If ``statistic``, ``n_samples`` or ``margin`` is negative; if ``df`` is not positive; if ``n_samples`` or
         ``margin`` is infinite; if the shapes do not broadcast.
 
+    See Also
+    --------
+    caltest.tolerance_test : The test that returns it.
+
     References
     ----------
     G. Nattino, M. L. Pennell and S. Lemeshow (2020), Assessing the goodness of fit of logistic regression models in
@@ -135,6 +139,19 @@ class ToleranceResult(ClassicalTestResult):
         Estimate of the standardised miscalibration, debiased: the root of ``max(C - degrees_of_freedom, 0) / n``.
     largest_margin : float
         The largest margin that these observations show to be exceeded at the level; 0 if there is none.
+
+    See Also
+    --------
+    caltest.tolerance_test : The test that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel, Temperature
+    >>> _, y_true, y_prob = DirichletModel(2, truth=Temperature(2.0)).draw(300, rng=0)
+    >>> result = caltest.tolerance_test(y_true, y_prob, 0.01)
+    >>> result.margin, result.rejected
+    (0.01, True)
     """
 
     margin: float

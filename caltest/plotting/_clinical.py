@@ -73,6 +73,10 @@ def plot_clinical_calibration(
     ValueError
         If ``scale`` is unknown.
 
+    See Also
+    --------
+    caltest.clinical.clinical_calibration : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib
@@ -134,6 +138,10 @@ def plot_sites(result: SiteCalibration, axes: Any = None) -> Any:
         If ``result`` is no `SiteCalibration`.
     ValueError
         If there is another number of axes.
+
+    See Also
+    --------
+    caltest.clinical.calibration_by_site : Computes what is drawn.
 
     Examples
     --------

@@ -64,6 +64,10 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
     ValueError
         If there are not three axes.
 
+    See Also
+    --------
+    caltest.compare_models : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib

@@ -77,6 +77,10 @@ def plot_cumulative_graphs(
     ValueError
         If ``style`` is unknown, or there are not four axes for each model.
 
+    See Also
+    --------
+    caltest.cumulative_graphs : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib

@@ -64,6 +64,10 @@ def plot_temperature_curve(
     ValueError
         If there are too few or too many axes.
 
+    See Also
+    --------
+    caltest.temperature_curve : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib
@@ -131,6 +135,10 @@ def plot_cells_curve(
         If ``curve`` is not a `CellsCurve`.
     ValueError
         If there are too few or too many axes.
+
+    See Also
+    --------
+    caltest.cells_curve : Computes what is drawn.
 
     Examples
     --------

@@ -56,6 +56,10 @@ def plot_giviti_belt(belt: GivitiBelt, ax: Axes | None = None, *, legend: bool =
     TypeError
         If ``belt`` is not a `GivitiBelt`.
 
+    See Also
+    --------
+    caltest.hypothesis_tests.giviti_belt : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib

@@ -91,6 +91,10 @@ def plot_isotonic_curve(
     ValueError
         If there is no curve, or ``style`` or ``scale`` is unknown.
 
+    See Also
+    --------
+    caltest.isotonic_curve : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib
@@ -213,6 +217,10 @@ def plot_calibration_band(
         If ``band`` is not a `CalibrationBand`.
     ValueError
         If ``style`` is unknown.
+
+    See Also
+    --------
+    caltest.calibration_band : Computes what is drawn.
 
     Examples
     --------

@@ -65,6 +65,10 @@ def plot_monitor(monitor: MonitorResult, ax: Axes | None = None, *, legend: bool
     TypeError
         If ``monitor`` is not a `MonitorResult`.
 
+    See Also
+    --------
+    caltest.CalibrationMonitor : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib
@@ -119,6 +123,10 @@ def plot_residual_correlation(result: ResidualCorrelation, axes: NDArray[Any] | 
         If ``result`` is not a `ResidualCorrelation`.
     ValueError
         If there are not two axes.
+
+    See Also
+    --------
+    caltest.hypothesis_tests.residual_correlation : Computes what is drawn.
 
     Examples
     --------
@@ -195,6 +203,10 @@ def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDA
         If ``track`` is not a `TrainingTrack`.
     ValueError
         If there are too few or too many axes.
+
+    See Also
+    --------
+    caltest.training_track : Computes what is drawn.
 
     Examples
     --------
@@ -280,6 +292,10 @@ def plot_cell_edges(track: TrainingTrack, axes: NDArray[Any] | None = None) -> N
         If ``track`` is not a `TrainingTrack`.
     ValueError
         If no statistic has adaptive cells, or there are too few or too many axes.
+
+    See Also
+    --------
+    caltest.EqualWidth : A partition whose edges are drawn.
 
     Examples
     --------

@@ -42,6 +42,10 @@ def plot_parts(table: PartsTable, ax: Axes | None = None) -> Axes:
     TypeError
         If ``table`` has no parts.
 
+    See Also
+    --------
+    caltest.score_decomposition : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib

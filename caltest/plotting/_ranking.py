@@ -50,6 +50,10 @@ def plot_leaderboard(result: Leaderboard, axes: Any = None) -> Any:
     ValueError
         If there is another number of axes.
 
+    See Also
+    --------
+    caltest.leaderboard : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib

@@ -56,6 +56,10 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
     ValueError
         If there are not two axes.
 
+    See Also
+    --------
+    caltest.recalibration_study : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib
@@ -133,6 +137,10 @@ def plot_before_after(
         If there is no such model or method.
     ValueError
         If there are not two axes.
+
+    See Also
+    --------
+    caltest.recalibration_study : Computes what is drawn.
 
     Examples
     --------

@@ -120,6 +120,10 @@ def plot_reliability(
     ValueError
         If there is no curve, ``style`` or ``scale`` is unknown, or ``tests`` are not those of this curve.
 
+    See Also
+    --------
+    caltest.reliability_curve : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib
@@ -192,6 +196,10 @@ def plot_uncertainty_diagram(
         If ``diagram`` is not an `UncertaintyDiagram` or a mapping of names to such, or ``tests`` are no `CellTests`.
     ValueError
         If there is no diagram, ``scale`` is unknown, or ``tests`` are not those of this diagram.
+
+    See Also
+    --------
+    caltest.estimation.uncertainty_diagram : Computes what is drawn.
 
     Examples
     --------

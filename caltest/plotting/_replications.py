@@ -66,6 +66,10 @@ def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) ->
     TypeError
         If ``agreement`` is not a `MetricAgreement`.
 
+    See Also
+    --------
+    caltest.simulation.metric_agreement : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib
@@ -150,6 +154,10 @@ def plot_approximation(
     ValueError
         If ``truth`` is unknown, or the number of axes is not that of the settings.
 
+    See Also
+    --------
+    caltest.simulation.approximation_study : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib
@@ -213,6 +221,10 @@ def plot_label_noise(study: LabelNoiseStudy, axes: Sequence[Axes] | None = None)
         If ``study`` is not a `LabelNoiseStudy`.
     ValueError
         If there are not three axes.
+
+    See Also
+    --------
+    caltest.simulation.label_noise_study : Computes what is drawn.
 
     Examples
     --------

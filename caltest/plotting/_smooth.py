@@ -81,6 +81,10 @@ def plot_smooth_reliability(
     ValueError
         If there is no curve, or ``style`` or ``scale`` is unknown.
 
+    See Also
+    --------
+    caltest.smooth_reliability_curve : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib

@@ -80,6 +80,10 @@ def plot_bias_study(
         If ``by``, ``model`` or ``lens`` is not of the study, or a statistic has no number of cells; if the number of
         axes is not that of the panels.
 
+    See Also
+    --------
+    caltest.simulation.bias_study : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib
@@ -170,6 +174,10 @@ def plot_size_study(
     ValueError
         If ``level`` is not of the study, or the number of axes is not that of the panels.
 
+    See Also
+    --------
+    caltest.simulation.size_study : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib
@@ -227,6 +235,10 @@ def plot_power_study(
         If ``study`` is not a `PowerStudy`.
     ValueError
         If ``lens`` or ``level`` is not of the study, or the number of axes is not that of the panels.
+
+    See Also
+    --------
+    caltest.simulation.power_study : Computes what is drawn.
 
     Examples
     --------

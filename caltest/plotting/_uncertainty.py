@@ -98,6 +98,10 @@ def plot_rejection_curve(
     ValueError
         If ``against`` is unknown.
 
+    See Also
+    --------
+    caltest.rejection_curve : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib
@@ -164,6 +168,10 @@ def plot_shift_curve(curve: ShiftCurve, ax: Axes | None = None, *, legend: bool 
     TypeError
         If ``curve`` is not a `ShiftCurve`.
 
+    See Also
+    --------
+    caltest.shift_curve : Computes what is drawn.
+
     Examples
     --------
     >>> import caltest, matplotlib
@@ -219,6 +227,10 @@ def plot_prediction_distribution(
     ------
     TypeError
         If ``distribution`` is not a `PredictionDistribution`.
+
+    See Also
+    --------
+    caltest.prediction_distribution : Computes what is drawn.
 
     Examples
     --------

@@ -35,6 +35,11 @@ def total_variation(predicted: Floats, observed: Floats) -> Floats:
     array of shape (...)
         Values in [0, 1].
 
+    See Also
+    --------
+    caltest.predictions.chebyshev : Another distance.
+    caltest.ECE : A statistic that takes a distance.
+
     Examples
     --------
     >>> import numpy as np
@@ -61,6 +66,11 @@ def euclidean(predicted: Floats, observed: Floats) -> Floats:
     array of shape (...)
         Values in [0, sqrt(2)].
 
+    See Also
+    --------
+    caltest.predictions.squared_euclidean : Another distance.
+    caltest.ECE : A statistic that takes a distance.
+
     Examples
     --------
     >>> import numpy as np
@@ -83,6 +93,11 @@ def squared_euclidean(predicted: Floats, observed: Floats) -> Floats:
     array of shape (...)
         Values in [0, 2].
 
+    See Also
+    --------
+    caltest.predictions.euclidean : Another distance.
+    caltest.ECE : A statistic that takes a distance.
+
     Examples
     --------
     >>> import numpy as np
@@ -104,6 +119,11 @@ def chebyshev(predicted: Floats, observed: Floats) -> Floats:
     -------
     array of shape (...)
         Values in [0, 1].
+
+    See Also
+    --------
+    caltest.predictions.total_variation : Another distance.
+    caltest.ECE : A statistic that takes a distance.
 
     Examples
     --------

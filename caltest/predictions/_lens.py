@@ -21,6 +21,17 @@ class Lens(Specification, ABC):
 
     A subclass is a frozen dataclass that defines `induced`, `outcomes` and `name`; a plain function of
     ``(prob, outcome)`` is a lens too.
+
+    See Also
+    --------
+    caltest.Confidence : A lens.
+    caltest.ClassGroups : Another one.
+
+    Examples
+    --------
+    >>> from caltest import Confidence
+    >>> isinstance(Confidence(), Lens), Confidence().name(3)
+    (True, 'confidence')
     """
 
     names_event: ClassVar[bool] = False

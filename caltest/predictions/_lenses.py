@@ -177,6 +177,11 @@ class TopK(Lens):
     ValueError
         If ``k`` < 1, or if it is not less than the number of classes of the predictions.
 
+    See Also
+    --------
+    caltest.Confidence : The most probable class alone.
+    caltest.predictions.WithinTop : Whether the class is among the first k.
+
     Examples
     --------
     >>> import numpy as np

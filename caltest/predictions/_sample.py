@@ -54,6 +54,18 @@ class Sample(AnswersOtherNames):
     timing : Timing or None
         When predictions were made and how long after that labels are known; None if no two observations are less than
         that apart.
+
+    See Also
+    --------
+    caltest.predictions.Lens : What a sample stands behind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> prob = np.array([[0.4, 0.6], [0.1, 0.9]])
+    >>> sample = Sample(prob, np.array([0, 1]), prob, row=np.arange(2))
+    >>> sample.n_samples, sample.event
+    (2, array([0.6, 0.9]))
     """
 
     given: NDArray[Any]

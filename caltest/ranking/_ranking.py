@@ -46,6 +46,21 @@ class RankedModel(Result):
         P-value of calibration, Holm-adjusted for the number of models.
     parts : CrossFittedDecomposition or None
         The miscalibration and the discrimination in the score, if it was divided.
+
+    See Also
+    --------
+    caltest.leaderboard : The function that returns such models.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> models = {"as it is": y_prob, "flat": 0.5 * y_prob + 0.5 / 3}
+    >>> board = caltest.leaderboard(y_true, models, n_resamples=99, rng=0)
+    >>> best = board["brier"].models[0]
+    >>> best.name, best.rank, best.tier
+    ('as it is', 1, 1)
     """
 
     name: str
@@ -100,6 +115,21 @@ class Ranking(Result):
         Number of observations.
     n_groups : int or None
         Number of their groups, if only groups are independent.
+
+    See Also
+    --------
+    caltest.leaderboard : The function that returns rankings.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> models = {"as it is": y_prob, "flat": 0.5 * y_prob + 0.5 / 3}
+    >>> board = caltest.leaderboard(y_true, models, n_resamples=99, rng=0)
+    >>> ranking = board["brier"]
+    >>> [model.name for model in ranking], ranking.better_than("flat")
+    (['as it is', 'flat'], ('as it is',))
     """
 
     models: tuple[RankedModel, ...]
@@ -324,6 +354,22 @@ class Leaderboard(Result):
         Number of draws of random signs.
     notes : tuple of Note
         Cautions.
+
+    See Also
+    --------
+    caltest.leaderboard : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> models = {"as it is": y_prob, "flat": 0.5 * y_prob + 0.5 / 3}
+    >>> board = caltest.leaderboard(y_true, models, n_resamples=99, rng=0)
+    >>> [ranking.name for ranking in board]
+    ['log_score', 'brier', 'l2']
+    >>> board.n_samples
+    300
     """
 
     rankings: tuple[Ranking, ...]

@@ -21,7 +21,18 @@ if TYPE_CHECKING:
 
 
 class ConfidenceInterval(NamedTuple):
-    """Ends of an interval: ``low`` and ``high``."""
+    """Ends of an interval: ``low`` and ``high``.
+
+    See Also
+    --------
+    caltest.l2_interval : A function that returns an interval.
+
+    Examples
+    --------
+    >>> interval = ConfidenceInterval(0.1, 0.3)
+    >>> interval.low, interval.high, interval[0]
+    (0.1, 0.3, 0.1)
+    """
 
     low: float
     high: float
@@ -53,6 +64,19 @@ class Result(AnswersOtherNames, ABC):
     ----------
     class_columns : dict or None
         Name of the column of each label, in the order of the classes, if the predictions had named columns.
+
+    See Also
+    --------
+    TestResult : The result of a test.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = caltest.calibration_test(y_true, y_prob, n_resamples=99, rng=0)
+    >>> isinstance(result, Result), sorted(result.to_dict())[:3]
+    (True, ['alpha', 'components', 'conclusion'])
     """
 
     class_columns: Mapping[Any, Any] | None = field(default=None, kw_only=True)

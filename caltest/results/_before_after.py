@@ -45,6 +45,21 @@ class BeforeAfter(Result):
         thought impossible; 0 otherwise. The test is asymptotic.
     further : str
         What else to do with recalibrated predictions that are recommended, such as a command; may be empty.
+
+    See Also
+    --------
+    caltest.recalibration_study : The study whose method ``before_after`` returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel, Temperature
+    >>> _, y_true, y_prob = DirichletModel(2, truth=Temperature(2.0)).draw(300, rng=0)
+    >>> repairs = [caltest.recalibration.TemperatureScaling(), caltest.recalibration.PlattScaling()]
+    >>> study = caltest.recalibration_study(y_true, {"model": y_prob}, repairs, folds=2, n_resamples=199, rng=0)
+    >>> result = study.before_after("TemperatureScaling()")
+    >>> result.model, result.recalibrator, result.n_folds
+    ('model', 'TemperatureScaling()', 2)
     """
 
     model: str

@@ -34,6 +34,19 @@ class ComponentResult(Result):
         Its null distribution: ``mean``, ``std``, ``quantile(q)``, ``sf(x)`` and ``cdf(x)``.
     derived : dict
         Further numbers by name; empty for most statistics. Some are arrays, with an entry for each group.
+
+    See Also
+    --------
+    TestResult : The result whose components these are.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> result = caltest.calibration_test(y_true, y_prob, n_resamples=99, rng=0)
+    >>> [str(part.test_statistic) for part in result.components]
+    ['ECE()', 'OverConfidence()', 'UnderConfidence()', 'ClasswiseKS()', 'ConfidenceECE()']
     """
 
     test_statistic: Any

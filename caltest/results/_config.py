@@ -65,6 +65,10 @@ def config_context(*, workers: int | None = None, progress: bool | Progress | No
     ValueError
         If ``workers`` is an integer below 1 other than -1.
 
+    See Also
+    --------
+    caltest.calibration_test : One of the functions that take ``workers`` and ``progress``.
+
     Examples
     --------
     >>> import caltest

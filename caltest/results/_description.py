@@ -35,6 +35,10 @@ class Table:
     left : collection of str
         Names of other columns that are aligned to the left.
 
+    See Also
+    --------
+    caltest.results.Description : What a table is part of.
+
     Examples
     --------
     >>> Table(("site", "bias"), [("north", "0.123"), ("south", "-0.067")]).is_left(0)
@@ -79,6 +83,10 @@ class Description:
         The few numbers of the answer, which come before the tables.
     advice : sequence of str
         What these numbers are, and what to do.
+
+    See Also
+    --------
+    caltest.results.Result : What is described.
 
     Examples
     --------

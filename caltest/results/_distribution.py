@@ -22,6 +22,15 @@ class Tail:
         Estimated relative error: of rounding and left-out atoms, or between two grids; NaN for a limit distribution.
     method : str
         How it was computed.
+
+    See Also
+    --------
+    caltest.resampling.Distribution : Its method ``tail`` returns it.
+
+    Examples
+    --------
+    >>> str(Tail(0.25, 1e-12, "sum over all outcomes"))
+    'exact: sum over all outcomes, relative error about 1e-12'
     """
 
     probability: float
@@ -37,7 +46,18 @@ class Tail:
 
 
 class Distribution(ABC):
-    """The distribution of a statistic under the null hypothesis, whether computed or simulated."""
+    """The distribution of a statistic under the null hypothesis, whether computed or simulated.
+
+    See Also
+    --------
+    LimitDistribution : A distribution that is known in the limit.
+
+    Examples
+    --------
+    >>> from caltest.resampling import chi_squared
+    >>> isinstance(chi_squared(1), Distribution), round(chi_squared(1).sf(3.84), 3)
+    (True, 0.05)
+    """
 
     @property
     @abstractmethod

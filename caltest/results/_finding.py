@@ -53,6 +53,10 @@ class Subject:
     within : str
         The part of the data that it is about, such as "fold 2"; empty for all.
 
+    See Also
+    --------
+    caltest.results.Verdict : What speaks of a subject.
+
     Examples
     --------
     >>> Subject().predictions
@@ -180,6 +184,20 @@ class Finding(Result):
         The classes whose totals are wrong, that with the largest error first.
     n_classes : int
         Number of classes.
+
+    See Also
+    --------
+    Verdict : Holds the findings of a test.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel, Temperature
+    >>> _, y_true, y_prob = DirichletModel(2, truth=Temperature(2.0)).draw(300, rng=0)
+    >>> result = caltest.calibration_test(y_true, y_prob, n_resamples=99, rng=0)
+    >>> finding = result.findings[0]
+    >>> finding.kind, round(finding.estimate, 2), finding.n
+    ('too extreme', 0.42, 300)
     """
 
     kind: FindingKind
@@ -350,6 +368,19 @@ class Number(Result):
         Value and interval as text, or why there is none.
     meaning : str
         What it would be if the model were calibrated, and what it means here.
+
+    See Also
+    --------
+    Verdict : Holds the numbers of an answer.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = caltest.calibration_test(y_true, y_prob, n_resamples=99, rng=0)
+    >>> [number.name for number in result.verdict.numbers]
+    ['observed / expected', 'calibration slope']
     """
 
     name: str

@@ -30,6 +30,19 @@ class MarginFinding(Result):
         P-value of the hypothesis that the error is on the other side.
     n : int
         Number of observations.
+
+    See Also
+    --------
+    MarginVerdict : Holds such findings.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> verdict = caltest.equivalence_test(y_true, y_prob, 0.3).verdict
+    >>> verdict.question.kind, verdict.question.margin
+    ('below', 30.0)
     """
 
     kind: Literal["below", "above"]
@@ -80,6 +93,19 @@ class MarginVerdict(Verdict):
         The side of the margin that is shown; empty if none is.
     question : MarginFinding
         What was to be shown.
+
+    See Also
+    --------
+    caltest.equivalence_test : A test that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> verdict = caltest.equivalence_test(y_true, y_prob, 0.3).verdict
+    >>> verdict.decision, verdict.question.kind
+    ('rejected', 'below')
     """
 
     findings: tuple[Any, ...] = ()

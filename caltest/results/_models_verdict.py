@@ -106,6 +106,21 @@ class ModelDifference(Result):
         Number of observations; of two data sets that of the larger one.
     folds : tuple of str
         The folds that show the difference.
+
+    See Also
+    --------
+    ModelsVerdict : Holds such findings.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> models = {"as it is": y_prob, "flat": 0.5 * y_prob + 0.5 / 3}
+    >>> comparison = caltest.compare_models(y_true, models, n_resamples=99, rng=0)
+    >>> finding = comparison.pairs[0].finding
+    >>> finding.kind, finding.models
+    ('not told apart', ('as it is', 'flat'))
     """
 
     kind: DifferenceKind
@@ -173,6 +188,21 @@ class ModelsVerdict(Verdict):
         How many times the lead forecasts in time span.
     paired : bool
         Whether all models have the same observations.
+
+    See Also
+    --------
+    caltest.compare_models : The comparison that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> models = {"as it is": y_prob, "flat": 0.5 * y_prob + 0.5 / 3}
+    >>> comparison = caltest.compare_models(y_true, models, n_resamples=99, rng=0)
+    >>> verdict = comparison.verdict
+    >>> verdict.names, verdict.decision
+    (('as it is', 'flat'), 'not rejected')
     """
 
     findings: tuple[Any, ...] = ()

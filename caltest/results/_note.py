@@ -23,6 +23,15 @@ class Note:
         The caution, in whole sentences.
     about : str
         The statistic that the text names, if it is about one; may be empty.
+
+    See Also
+    --------
+    CalibrationWarning : How a caution is warned of.
+
+    Examples
+    --------
+    >>> Note("C101", "Labels were used.").code
+    'C101'
     """
 
     code: str
@@ -46,7 +55,17 @@ _PACKAGE = str(Path(__file__).parents[1])
 
 
 class CalibrationWarning(UserWarning):
-    """A result that must be read with care."""
+    """A result that must be read with care.
+
+    See Also
+    --------
+    Note : The caution that a warning prints.
+
+    Examples
+    --------
+    >>> issubclass(CalibrationWarning, UserWarning)
+    True
+    """
 
 
 def warn_user(text: str) -> None:

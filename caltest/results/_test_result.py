@@ -103,6 +103,20 @@ class TestResult(Decision, ComponentResult):
         The id of each fold; empty without folds.
     pvalue_adjusted : array of shape (n_folds,)
         P-values of the folds, Holm-adjusted for their number; the smallest is ``pvalue``.
+
+    See Also
+    --------
+    caltest.calibration_test : A test that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel, Temperature
+    >>> _, y_true, y_prob = DirichletModel(2, truth=Temperature(2.0)).draw(300, rng=0)
+    >>> result = caltest.calibration_test(y_true, y_prob, n_resamples=99, rng=0)
+    >>> statistic, pvalue = result
+    >>> pvalue, result.decision, result.direction
+    (0.01, 'rejected', 'too extreme')
     """
 
     __test__: ClassVar[bool] = False  # not a test of pytest

@@ -122,6 +122,23 @@ class Verdict(Result):
         numbers.
     advised : tuple of str
         What to do, if it does not follow from the numbers; if empty, it is made from them.
+
+    See Also
+    --------
+    TestResult : The result whose verdict this is.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel, Temperature
+    >>> _, y_true, y_prob = DirichletModel(2, truth=Temperature(2.0)).draw(300, rng=0)
+    >>> result = caltest.calibration_test(y_true, y_prob, n_resamples=99, rng=0)
+    >>> verdict = result.verdict
+    >>> verdict.decision, verdict.pvalue
+    ('rejected', 0.01)
+    >>> print(verdict.sentences()[0])
+    Predicted risks are too extreme: differences between low and high risks are overstated (calibration slope
+    0.42, joint 95 % interval 0.25 to 0.60).
     """
 
     pvalue: float

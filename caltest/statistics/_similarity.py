@@ -51,6 +51,10 @@ def total_variation_kernel(p: Floats, q: Floats, bandwidth: float) -> Floats:
     array of shape (...)
         Values in (0, 1].
 
+    See Also
+    --------
+    caltest.SKCE : The statistic that takes a kernel.
+
     Examples
     --------
     >>> import numpy as np
@@ -77,6 +81,10 @@ def euclidean_kernel(p: Floats, q: Floats, bandwidth: float) -> Floats:
     array of shape (...)
         Values in (0, 1].
 
+    See Also
+    --------
+    caltest.SKCE : The statistic that takes a kernel.
+
     Examples
     --------
     >>> import numpy as np
@@ -102,6 +110,10 @@ def gaussian_kernel(p: Floats, q: Floats, bandwidth: float) -> Floats:
     -------
     array of shape (...)
         Values in (0, 1].
+
+    See Also
+    --------
+    caltest.SKCE : The statistic that takes a kernel.
 
     Examples
     --------

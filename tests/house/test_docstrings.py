@@ -1,4 +1,4 @@
-"""Public names are documented in NumPy style: what they are, parameters, what is returned, an example that runs."""
+"""Public names are documented in NumPy style: what they are, parameters, what is returned, what else, an example."""
 
 import inspect
 from dataclasses import fields, is_dataclass
@@ -28,6 +28,8 @@ REQUIRED = {
     "RT01": "no Returns section",
     "RT03": "return value without a description",
     "EX01": "no example",
+    "SA01": "no See Also section",
+    "SA04": "entry of See Also without a description",
 }
 """What numpydoc checks; other codes are matters of taste."""
 
@@ -68,7 +70,7 @@ def needed(thing: object) -> set[str]:
             or inspect.isabstract(thing)
             or thing.__name__ in {"Sample", "CellSums", "Tail", "Note"}
         ):
-            codes -= {"EX01", "PR01"}
+            codes -= {"PR01"}
     return codes
 
 

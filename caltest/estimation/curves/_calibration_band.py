@@ -193,6 +193,19 @@ class CalibrationBand(Judged, Result):
         The lens in words.
     n_samples, n_groups : int
         Number of observations, and of the groups of scores whose blocks were bounded.
+
+    See Also
+    --------
+    caltest.calibration_band : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> band = caltest.calibration_band(y_true, y_prob[:, 1], n_resamples=19, rng=0)
+    >>> bool((band.lower <= band.upper).all()), band.confidence_level
+    (True, 0.95)
     """
 
     score: Floats
@@ -360,6 +373,11 @@ def calibration_band(
         If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if the lens
         has more than two outcomes; if ``confidence_level`` or ``alpha`` is not strictly between 0 and 1, or ``digits``
         or ``n_resamples`` < 1; if no observation lies in the region.
+
+    See Also
+    --------
+    caltest.isotonic_curve : The estimate without a band that holds everywhere.
+    caltest.reliability_curve : Frequencies in cells (bins).
 
     Notes
     -----

@@ -196,6 +196,19 @@ class CellsCurve(ErrorCurve):
         Noise floor: mean and 95 % quantile of the error if the model is calibrated, from simulated labels.
     n_resamples, n_samples : int
         Number of draws of the labels at each point, and of observations.
+
+    See Also
+    --------
+    caltest.cells_curve : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> curve = caltest.cells_curve(y_true, y_prob, n_cells=[5, 10, 20], n_resamples=19, rng=0)
+    >>> curve.n_cells, curve.value.shape
+    (array([ 5, 10, 20]), (3, 1, 3))
     """
 
     n_cells: Integers

@@ -151,6 +151,20 @@ class CumulativeGraph(Judged, Result):
     alpha : float
         Probability with which a calibrated model leaves its band anywhere, and with which a point of its curve of the
         frequency lies outside that one's band.
+
+    See Also
+    --------
+    caltest.cumulative_graphs : The function that returns graphs.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> graphs = caltest.cumulative_graphs(y_true, {"model": y_prob}, n_resamples=99, rng=0)
+    >>> graph = graphs["model"]
+    >>> graph.n_samples, graph.rejected
+    (300, False)
     """
 
     name: str
@@ -245,6 +259,19 @@ class CumulativeGraphs(Result):
         How the null distribution of the path was found.
     origin : str
         The same in words.
+
+    See Also
+    --------
+    caltest.cumulative_graphs : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> graphs = caltest.cumulative_graphs(y_true, {"model": y_prob}, n_resamples=99, rng=0)
+    >>> [graph.name for graph in graphs], graphs.alpha
+    (['model'], 0.05)
     """
 
     models: tuple[CumulativeGraph, ...]

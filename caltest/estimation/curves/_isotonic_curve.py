@@ -75,6 +75,19 @@ class IsotonicCurve(Result):
         The lens in words.
     digits : int or None
         Decimals to which predictions were rounded to form groups for a confidence band; None if they were not.
+
+    See Also
+    --------
+    caltest.isotonic_curve : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> curve = caltest.isotonic_curve(y_true, y_prob[:, 1], n_resamples=19, rng=0)
+    >>> bool((curve.recalibrated[1:] >= curve.recalibrated[:-1]).all()), curve.n_samples
+    (True, 300)
     """
 
     score: Floats

@@ -76,6 +76,19 @@ class ReliabilityCurve(CurveInCells):
         Smallest p-value that is possible in each cell; that of few observations or groups is large.
     origin : str
         Where the p-values come from, in words.
+
+    See Also
+    --------
+    caltest.reliability_curve : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> curve = caltest.reliability_curve(y_true, y_prob[:, 1])
+    >>> curve.count[:3], curve.predicted[:3].round(2), curve.observed[:3].round(2)
+    (array([21, 15, 23]), array([0.04, 0.11, 0.17]), array([0.  , 0.13, 0.22]))
     """
 
     pvalue: Floats
@@ -180,6 +193,11 @@ def reliability_curve(
         has more than two outcomes; if ``bars`` is unknown, ``confidence_level`` is not strictly between 0 and 1, or
         ``n_resamples`` < 1; if no observation lies in the region; if ``time`` is given with ``groups`` or for
         confidence bars.
+
+    See Also
+    --------
+    caltest.smooth_reliability_curve : A curve without cells.
+    caltest.calibration_band : A band for the whole curve.
 
     References
     ----------

@@ -76,6 +76,19 @@ class SmoothReliabilityCurve(Result):
         The lens in words.
     test_statistic : KDEError
         The statistic of the error: the kernel, its bandwidth and the grid.
+
+    See Also
+    --------
+    caltest.smooth_reliability_curve : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> curve = caltest.smooth_reliability_curve(y_true, y_prob[:, 1], n_resamples=19, rng=0)
+    >>> curve.point.shape == curve.observed.shape, curve.n_samples
+    (True, 300)
     """
 
     point: Floats
@@ -221,6 +234,11 @@ def smooth_reliability_curve(
         If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if the lens
         has more than two outcomes; if ``confidence_level`` is not strictly between 0 and 1, or ``n_resamples`` < 1; if
         no observation lies in the region.
+
+    See Also
+    --------
+    caltest.reliability_curve : Frequencies in cells (bins).
+    caltest.calibration_band : A band for the whole curve.
 
     References
     ----------

@@ -77,6 +77,19 @@ class TemperatureCurve(ErrorCurve):
         Negative log-likelihood (nats per observation), which temperature scaling minimises.
     n_resamples, n_samples : int
         Number of draws of the labels at each point, and of observations.
+
+    See Also
+    --------
+    caltest.temperature_curve : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel, Temperature
+    >>> _, y_true, y_prob = DirichletModel(2, truth=Temperature(2.0)).draw(300, rng=0)
+    >>> curve = caltest.temperature_curve(y_true, y_prob, temperatures=[1, 2, 4], n_resamples=19, rng=0)
+    >>> curve.temperature, curve.log_score.round(2)
+    (array([1., 2., 4.]), array([[0.7 , 0.64, 0.64]]))
     """
 
     temperature: Floats

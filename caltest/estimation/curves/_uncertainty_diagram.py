@@ -89,6 +89,19 @@ class UncertaintyDiagram(Judged, CurveInCells):
         Smallest p-value that is possible in each cell.
     origin : str
         Where the p-values come from, in words.
+
+    See Also
+    --------
+    uncertainty_diagram : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> diagram = caltest.estimation.uncertainty_diagram(y_true, y_prob)
+    >>> diagram.count[:3], diagram.rejected
+    (array([1, 1, 1]), False)
     """
 
     null_distribution: Distribution

@@ -69,6 +69,20 @@ class BootstrapInterval(Result):
         Number of groups, if whole groups were drawn.
     weighted : bool
         Whether the observations have weights.
+
+    See Also
+    --------
+    caltest.bootstrap_interval : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> interval = caltest.bootstrap_interval(y_true, y_prob, n_resamples=99, rng=0)
+    >>> low, high = interval
+    >>> bool(low < high), interval.confidence_level, len(interval.bootstrap_distribution)
+    (True, 0.95, 99)
     """
 
     test_statistic: Statistic

@@ -53,6 +53,19 @@ class CellTests(Result):
         The cells (bins).
     origin : str
         Where the p-values come from, in words.
+
+    See Also
+    --------
+    caltest.reliability_curve : Its result has the method ``cell_tests``, which returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel, Temperature
+    >>> _, y_true, y_prob = DirichletModel(2, truth=Temperature(2.0)).draw(300, rng=0)
+    >>> cells = caltest.reliability_curve(y_true, y_prob[:, 1]).cell_tests()
+    >>> cells.count[:3], cells.pvalue_adjusted[:3].round(3)
+    (array([21, 15, 23]), array([1.  , 0.08, 0.08]))
     """
 
     lower: Floats

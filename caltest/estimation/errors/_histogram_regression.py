@@ -48,6 +48,19 @@ class HistogramRegression(Result):
         The cells (bins).
     notes : tuple of Note
         Cautions.
+
+    See Also
+    --------
+    caltest.histogram_regression : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> fit = caltest.histogram_regression(y_true, y_prob)
+    >>> round(fit.expected_miscalibration(), 3), fit.predict(y_prob[:2]).shape
+    (0.032, (2, 2))
     """
 
     count: Floats
@@ -190,6 +203,10 @@ def histogram_regression(
     ValueError
         If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if
         ``partition`` needs two outcomes and the lens returns more; if no observation lies in the region.
+
+    See Also
+    --------
+    caltest.reliability_curve : The same frequencies with bars, as a picture.
 
     References
     ----------

@@ -79,6 +79,21 @@ class L2Interval(Result):
         Whether the observations have weights.
     notes : tuple of Note
         Cautions.
+
+    See Also
+    --------
+    caltest.l2_interval : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel, Temperature
+    >>> _, y_true, y_prob = DirichletModel(2, truth=Temperature(2.0)).draw(300, rng=0)
+    >>> interval = caltest.l2_interval(y_true, y_prob)
+    >>> [round(float(end), 3) for end in interval]
+    [0.005, 0.035]
+    >>> round(interval.root, 3)
+    0.128
     """
 
     estimate: float

@@ -55,6 +55,19 @@ class NoiseFloor(Result):
         The null hypothesis, and where the distribution comes from, in words.
     notes : tuple of Note
         Cautions.
+
+    See Also
+    --------
+    caltest.noise_floor : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> floor = caltest.noise_floor(y_prob, n_resamples=99, rng=0)
+    >>> floor.n_samples, round(floor.mean, 3)
+    (300, 0.037)
     """
 
     test_statistic: Statistic
@@ -186,6 +199,11 @@ def noise_floor(
     -----
     CalibrationWarning
         If predictions are resampled and cells hold few observations: the noise floor is then too low or too high.
+
+    See Also
+    --------
+    caltest.calibration_error : The error that is compared with it.
+    caltest.calibration_test : Its p-value.
 
     References
     ----------

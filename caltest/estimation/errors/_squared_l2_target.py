@@ -65,6 +65,10 @@ def squared_l2_target(
         If ``y_prob`` or ``class_prob`` has values outside [0, 1] or does not sum to 1, or they differ in shape; if
         ``partition`` needs two outcomes and the lens returns more; if no observation lies in the region.
 
+    See Also
+    --------
+    caltest.l2_interval : The interval for it.
+
     Examples
     --------
     All predictions of this model are too low by 0.1:

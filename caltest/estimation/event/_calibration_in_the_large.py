@@ -57,6 +57,19 @@ class CalibrationInTheLarge(EventEstimate):
         How long after their predictions labels are known, if those of several times depend on each other.
     notes : tuple of Note
         Cautions.
+
+    See Also
+    --------
+    calibration_in_the_large : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = caltest.estimation.calibration_in_the_large(y_true, y_prob[:, 1])
+    >>> result.n_events, round(result.expected_events, 1), round(result.estimate, 3)
+    (150, 150.4, 0.997)
     """
 
     intercept_interval: ConfidenceInterval

@@ -54,6 +54,19 @@ class CalibrationSlope(EventEstimate):
         How long after their predictions labels are known, if those of several times depend on each other.
     notes : tuple of Note
         Cautions.
+
+    See Also
+    --------
+    calibration_slope : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel, Temperature
+    >>> _, y_true, y_prob = DirichletModel(2, truth=Temperature(2.0)).draw(300, rng=0)
+    >>> slope = caltest.estimation.calibration_slope(y_true, y_prob[:, 1])
+    >>> round(slope.estimate, 2), [round(float(end), 2) for end in slope.confidence_interval]
+    (0.42, [0.27, 0.58])
     """
 
     @property

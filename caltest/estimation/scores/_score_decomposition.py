@@ -107,6 +107,20 @@ class ScoreDecomposition(Result):
         Number of observations.
     weighted : bool
         Whether the observations have weights.
+
+    See Also
+    --------
+    caltest.score_decomposition : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> parts = caltest.score_decomposition(y_true, y_prob)
+    >>> score = parts.miscalibration - parts.discrimination + parts.uncertainty
+    >>> round(score - parts.mean_score, 9) == 0
+    True
     """
 
     score: str
@@ -198,6 +212,11 @@ def score_decomposition(
     ValueError
         If ``score`` is unknown; if ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown,
         lengths differ, or weights are negative or all 0; if the lens has more than two outcomes.
+
+    See Also
+    --------
+    caltest.recalibration.cross_fitted_decomposition : Parts that are not estimated on the labels that they describe.
+    caltest.estimation.brier_score : The score alone.
 
     References
     ----------

@@ -51,6 +51,11 @@ def brier_score(
     ValueError
         If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
 
+    See Also
+    --------
+    caltest.estimation.log_score : The score of likelihoods.
+    caltest.score_decomposition : Its parts.
+
     References
     ----------
     G. W. Brier (1950), Verification of forecasts expressed in terms of probability, Monthly Weather Review 78, 1-3.
@@ -95,6 +100,11 @@ def log_score(
     ValueError
         If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
 
+    See Also
+    --------
+    caltest.estimation.brier_score : A score that is bounded.
+    caltest.score_decomposition : Its parts.
+
     References
     ----------
     I. J. Good (1952), Rational decisions, Journal of the Royal Statistical Society B 14, 107-114.
@@ -135,6 +145,11 @@ def spherical_score(
     ------
     ValueError
         If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
+
+    See Also
+    --------
+    caltest.estimation.brier_score : The quadratic score.
+    caltest.estimation.log_score : The score of likelihoods.
 
     References
     ----------
@@ -182,6 +197,10 @@ def accuracy(
     ValueError
         If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
 
+    See Also
+    --------
+    caltest.estimation.mean_confidence : What a calibrated model expects of it.
+
     Examples
     --------
     >>> import caltest
@@ -218,6 +237,10 @@ def mean_confidence(
     ------
     ValueError
         If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
+
+    See Also
+    --------
+    caltest.estimation.accuracy : What it should be equal to.
 
     Examples
     --------
@@ -258,6 +281,11 @@ def overconfidence_score(
     ------
     ValueError
         If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
+
+    See Also
+    --------
+    caltest.estimation.underconfidence_score : The other direction.
+    caltest.statistics.OverConfidence : The statistic that tests it.
 
     References
     ----------
@@ -301,6 +329,11 @@ def underconfidence_score(
     ------
     ValueError
         If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
+
+    See Also
+    --------
+    caltest.estimation.overconfidence_score : The other direction.
+    caltest.statistics.UnderConfidence : The statistic that tests it.
 
     Examples
     --------

@@ -79,6 +79,19 @@ class SimplexDiagram(Result):
         Where the p-values come from, in words.
     notes : tuple of Note
         Cautions.
+
+    See Also
+    --------
+    caltest.simplex_diagram : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> diagram = caltest.simplex_diagram(y_true, y_prob, rng=0)
+    >>> int(diagram.count.sum()), diagram.predicted.shape == diagram.observed.shape
+    (300, True)
     """
 
     corners: tuple[Floats, ...]

@@ -184,6 +184,19 @@ class PredictionDistribution(Result):
         Number of the predictions in each cell.
     n_samples : int
         Number of predictions.
+
+    See Also
+    --------
+    caltest.prediction_distribution : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> distribution = caltest.prediction_distribution(y_prob)
+    >>> distribution.quantity, distribution.count.sum(axis=1)
+    (('confidence', 'normalised entropy', 'class 0', 'class 1', 'class 2'), array([300, 300, 300, 300, 300]))
     """
 
     quantity: tuple[str, ...]

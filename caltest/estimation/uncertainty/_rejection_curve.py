@@ -62,6 +62,19 @@ class RejectionCurve(UncertaintyCurve):
         Whether the intervals are exact.
     n_samples : int
         Number of observations.
+
+    See Also
+    --------
+    caltest.rejection_curve : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> curve = caltest.rejection_curve(y_true, y_prob, n_points=5)
+    >>> curve.n_kept[:5], curve.error[:5].round(2)
+    (array([ 60, 120, 180, 240, 300]), array([0.25, 0.32, 0.34, 0.38, 0.42]))
     """
 
     threshold: Floats

@@ -63,6 +63,20 @@ class ShiftCurve(UncertaintyCurve):
         Level of ``lower`` and ``upper``.
     n_home, n_foreign : int
         Numbers of predictions.
+
+    See Also
+    --------
+    caltest.shift_curve : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> foreign = DirichletModel(3, 3.0).draw(200, rng=1).y_prob
+    >>> curve = caltest.shift_curve(y_prob, foreign, n_resamples=19, rng=0)
+    >>> curve.n_home, curve.n_foreign, curve.share[:3]
+    (300, 200, array([0. , 0.1, 0.2]))
     """
 
     share: Floats

@@ -56,6 +56,10 @@ class CoxLikelihoodRatio(Specification):
     ValueError
         If ``part`` is unknown.
 
+    See Also
+    --------
+    caltest.cox_test : The test that uses it.
+
     Examples
     --------
     >>> import caltest

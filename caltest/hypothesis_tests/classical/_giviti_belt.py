@@ -63,6 +63,19 @@ class GivitiBelt(Judged, Result):
         The lens in words.
     n_samples, n_events, n_left_out : int
         Number of observations and of events, and of predictions of exactly 0 and 1, which have no logit.
+
+    See Also
+    --------
+    giviti_belt : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel, Temperature
+    >>> _, y_true, y_prob = DirichletModel(2, truth=Temperature(2.0)).draw(300, rng=0)
+    >>> belt = caltest.hypothesis_tests.giviti_belt(y_true, y_prob[:, 1])
+    >>> belt.selected_degree, belt.rejected, bool((belt.lower <= belt.upper).all())
+    (1, True, True)
     """
 
     prediction: Floats

@@ -44,6 +44,19 @@ class SafeTestResult(Judged, Decision, Result):
         The lens in words.
     n_samples, n_events : int
         Numbers of observations and of events.
+
+    See Also
+    --------
+    safe_hosmer_lemeshow_test : The test that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = caltest.hypothesis_tests.safe_hosmer_lemeshow_test(y_true, y_prob[:, 1], rng=0)
+    >>> result.n_splits, result.rejected
+    (50, False)
     """
 
     statistic: float

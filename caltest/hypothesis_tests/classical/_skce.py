@@ -94,6 +94,10 @@ def skce_test(
         estimator, or "distribution-free" with a user's kernel, whose bound is unknown; if ``n_resamples`` < 1, or
         ``alpha`` is not strictly between 0 and 1.
 
+    See Also
+    --------
+    caltest.calibration_test : Tests with any statistic.
+
     References
     ----------
     D. Widmann, F. Lindsten and D. Zachariah (2019), Calibration tests in multi-class classification: a unifying

@@ -47,6 +47,19 @@ class SumOfSquaresTest(Decision, Result):
         Number of draws of the labels; 0 where nothing is drawn.
     n_samples, n_features : int
         Numbers of observations, and of coefficients with the intercept.
+
+    See Also
+    --------
+    sum_of_squares_test : The test that returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from caltest.hypothesis_tests import sum_of_squares_test
+    >>> y_true, feature = np.repeat([0, 1, 0, 1], [30, 10, 15, 25]), np.repeat([0.0, 1.0], 40)
+    >>> result = sum_of_squares_test(y_true, np.repeat([0.25, 0.625], 40), feature, n_resamples=19, rng=0)
+    >>> round(result.sum_of_squares, 2), round(result.expected, 2)
+    (16.88, 16.88)
     """
 
     statistic: float

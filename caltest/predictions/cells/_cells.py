@@ -189,6 +189,17 @@ class CellSums:
         Sums of the null probabilities: the predictions, unless a calibration function is given.
     observed_count : array of shape (..., n_cells, n_outcomes)
         Observations (weights) with each outcome; leading axes are replicates.
+
+    See Also
+    --------
+    caltest.ECE : A statistic that is computed from such sums.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sums = CellSums(np.array([3]), np.array([[1.5]]), np.array([[2]]))
+    >>> sums.observed_count / sums.count, sums.predicted_sum / sums.count
+    (array([[0.66666667]]), array([[0.5]]))
     """
 
     count: Floats

@@ -38,6 +38,16 @@ class Partition(Specification, ABC):
 
     A subclass is a frozen dataclass that defines `fit`. It may define `refit` and `refit_classes`, which are faster
     where observations are resampled, and then sets ``refits`` and ``refits_classes``.
+
+    See Also
+    --------
+    caltest.EqualWidth : A partition.
+
+    Examples
+    --------
+    >>> from caltest import EqualWidth
+    >>> isinstance(EqualWidth(10), Partition)
+    True
     """
 
     n_outcomes: ClassVar[int | None] = None

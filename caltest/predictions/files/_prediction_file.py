@@ -76,6 +76,10 @@ class PredictionFile:
     offered_time : OfferedTime or None
         A column of dates in order that was not named, from which tests make a caution where it matters.
 
+    See Also
+    --------
+    caltest.predictions.read_predictions : The function that returns it.
+
     Examples
     --------
     >>> import numpy as np

@@ -117,6 +117,10 @@ def read_predictions(
         If a column that was not named has the name of an id, such as "patient_id", and values that repeat: observations
         of one patient may depend on each other. If ``normalise`` changes a probability.
 
+    See Also
+    --------
+    caltest.calibration_test : What its labels and predictions are for.
+
     Examples
     --------
     >>> import tempfile

@@ -69,6 +69,15 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
     See Also
     --------
     TemperatureScaling : The method with one parameter, which keeps the accuracy.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel, Temperature
+    >>> _, y_true, y_prob = DirichletModel(2, truth=Temperature(2.0)).draw(300, rng=0)
+    >>> method = caltest.recalibration.TemperatureScaling().fit(y_prob, y_true)
+    >>> isinstance(method, Recalibrator), round(method.temperature_, 1)
+    (True, 2.4)
     """
 
     keeps_ranking: ClassVar[bool] = False

@@ -92,6 +92,21 @@ class RepairedModel(ComparedModel):
         P-value of calibration, Holm-adjusted for all models and recalibrators of the study.
     change_adjusted : float
         P-value of the hypothesis that nothing changed, Holm-adjusted for all models and recalibrators; NaN before.
+
+    See Also
+    --------
+    caltest.recalibration_study : The study that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel, Temperature
+    >>> _, y_true, y_prob = DirichletModel(2, truth=Temperature(2.0)).draw(300, rng=0)
+    >>> repairs = [caltest.recalibration.TemperatureScaling(), caltest.recalibration.PlattScaling()]
+    >>> study = caltest.recalibration_study(y_true, {"model": y_prob}, repairs, folds=2, n_resamples=199, rng=0)
+    >>> row = study.rows[1]
+    >>> row.name, row.model, round(row.pvalue_adjusted, 2)
+    ('TemperatureScaling()', 'model', 1.0)
     """
 
     model: str
@@ -302,6 +317,21 @@ class RepairedPair(Result):
         Level of the decision.
     pvalue_adjusted : float
         P-value, Holm-adjusted for all pairs of the study.
+
+    See Also
+    --------
+    caltest.recalibration_study : The study that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel, Temperature
+    >>> _, y_true, y_prob = DirichletModel(2, truth=Temperature(2.0)).draw(300, rng=0)
+    >>> repairs = [caltest.recalibration.TemperatureScaling(), caltest.recalibration.PlattScaling()]
+    >>> study = caltest.recalibration_study(y_true, {"model": y_prob}, repairs, folds=2, n_resamples=199, rng=0)
+    >>> (pair,) = study.pairs
+    >>> pair.a, pair.b, pair.test.rejected
+    ('TemperatureScaling()', 'PlattScaling()', False)
     """
 
     model: str

@@ -64,6 +64,20 @@ class RecalibrationStudy(Judged, Result):
         Weight, group and timing of each observation, or None.
     notes : tuple of Note
         Cautions.
+
+    See Also
+    --------
+    caltest.recalibration_study : The study that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel, Temperature
+    >>> _, y_true, y_prob = DirichletModel(2, truth=Temperature(2.0)).draw(300, rng=0)
+    >>> repairs = [caltest.recalibration.TemperatureScaling(), caltest.recalibration.PlattScaling()]
+    >>> study = caltest.recalibration_study(y_true, {"model": y_prob}, repairs, folds=2, n_resamples=199, rng=0)
+    >>> [row.name for row in study]
+    ['before', 'TemperatureScaling()', 'PlattScaling()']
     """
 
     rows: tuple[RepairedModel, ...]

@@ -105,6 +105,10 @@ class LimitDistribution(Distribution):
     name : str
         Its name in words.
 
+    See Also
+    --------
+    caltest.resampling.chi_squared : A limit that is used often.
+
     Examples
     --------
     >>> from scipy.stats import halfnorm
@@ -170,6 +174,10 @@ def chi_squared(degrees_of_freedom: int) -> Distribution:
     -------
     Distribution
         The distribution.
+
+    See Also
+    --------
+    caltest.resampling.LimitDistribution : What it returns.
 
     Examples
     --------

@@ -72,6 +72,10 @@ class PoissonBinomial:
     pmf : array of shape (n_counts,)
         ``P(K = first), P(K = first + 1), ...``
 
+    See Also
+    --------
+    caltest.resampling.Distribution : What a null distribution provides.
+
     References
     ----------
     J. Bröcker and L. A. Smith (2007), Increasing the reliability of reliability diagrams, Weather and Forecasting.

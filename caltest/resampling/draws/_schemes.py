@@ -49,6 +49,10 @@ class Consistency(Specification):
     TypeError
         If ``resample_predictions`` is no boolean, or ``calibration_function`` is not callable.
 
+    See Also
+    --------
+    caltest.calibration_test : A test whose labels are simulated in this way.
+
     References
     ----------
     J. Bröcker and L. A. Smith (2007), Increasing the reliability of reliability diagrams, Weather and Forecasting.

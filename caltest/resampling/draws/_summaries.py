@@ -31,6 +31,10 @@ class CellCounts:
     partition : Partition or callable
         The cells.
 
+    See Also
+    --------
+    caltest.resampling.EntryCounts : Counts of each class.
+
     Examples
     --------
     >>> import caltest
@@ -51,6 +55,10 @@ class EntryCounts:
         Cell of each entry, 0 to ``n_cells - 1``.
     n_cells : int
         Number of cells.
+
+    See Also
+    --------
+    caltest.resampling.EntrySums : Sums of each class.
 
     Examples
     --------
@@ -74,6 +82,10 @@ class EntrySums:
     ----------
     term : array of shape (n_samples, n_outcomes)
         What each outcome of an observation adds. It is finite, also where the outcome is impossible.
+
+    See Also
+    --------
+    caltest.resampling.EntryCounts : Counts of each class.
 
     Examples
     --------

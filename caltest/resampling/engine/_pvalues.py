@@ -270,6 +270,10 @@ def correct_pvalues(
     ValueError
         If ``correction`` is not allowed, or ``pvalues`` has values outside [0, 1].
 
+    See Also
+    --------
+    caltest.calibration_table : Tests whose p-values are adjusted.
+
     References
     ----------
     S. Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics.

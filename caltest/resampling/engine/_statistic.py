@@ -22,6 +22,16 @@ class Statistic(Specification, ABC):
 
     A subclass is a frozen dataclass that holds its parameters and defines `evaluate`. The same code is applied to
     observed and to simulated labels. Large values are evidence against calibration.
+
+    See Also
+    --------
+    caltest.ECE : A statistic.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> isinstance(caltest.ECE(), Statistic)
+    True
     """
 
     measures_scatter: ClassVar[bool] = False

@@ -67,7 +67,19 @@ BEND: Rule = {"check": partial(_map, of="probabilities")}
 
 
 class Draw(NamedTuple):
-    """Data of a model: features ``x (n_samples, ...)``, classes ``y_true (n_samples,)``, ``y_prob (n_samples, k)``."""
+    """Data of a model: features ``x (n_samples, ...)``, classes ``y_true (n_samples,)``, ``y_prob (n_samples, k)``.
+
+    See Also
+    --------
+    Model : Its method ``draw`` returns it.
+
+    Examples
+    --------
+    >>> from caltest.simulation import DirichletModel
+    >>> data = DirichletModel(3).draw(5, rng=0)
+    >>> data.y_true.shape, data.y_prob.shape
+    ((5,), (5, 3))
+    """
 
     x: NDArray[Any]
     y_true: NDArray[np.int64]
@@ -79,6 +91,18 @@ class Unlabelled(NamedTuple):
 
     ``class_prob (n_samples, n_classes)`` are the probabilities :math:`P(Y = \cdot \mid X = x)`; the calibration
     function is their mean over observations with equal predictions.
+
+    See Also
+    --------
+    Model : Its method ``draw_unlabelled`` returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from caltest.simulation import DirichletModel
+    >>> data = DirichletModel(3).draw_unlabelled(5, np.random.default_rng(0))
+    >>> bool((data.y_prob == data.class_prob).all())
+    True
     """
 
     x: NDArray[Any]
@@ -96,6 +120,16 @@ class Model(Specification, ABC):
     ----------
     n_classes : int
         Number of classes.
+
+    See Also
+    --------
+    DirichletModel : A model whose calibration function is a map.
+
+    Examples
+    --------
+    >>> from caltest.simulation import DirichletModel
+    >>> isinstance(DirichletModel(3), Model), DirichletModel(3).n_classes, DirichletModel(3).expected_miscalibration()
+    (True, 3, 0.0)
     """
 
     n_classes: int

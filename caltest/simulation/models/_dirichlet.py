@@ -76,6 +76,10 @@ class DirichletModel(MappedModel):
     ValueError
         If there are fewer than two classes, or a concentration is not positive.
 
+    See Also
+    --------
+    caltest.simulation.ResampledPredictions : The same for predictions of a real model.
+
     References
     ----------
     D. Widmann, F. Lindsten, D. Zachariah (2019), Calibration tests in multi-class classification: a unifying
@@ -203,6 +207,10 @@ class ResampledPredictions(MappedModel):
         If ``truth`` is not a function.
     ValueError
         If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1.
+
+    See Also
+    --------
+    caltest.simulation.DirichletModel : The same for predictions from a distribution.
 
     Examples
     --------

@@ -179,6 +179,17 @@ class MiscalibrationEstimate(Result):
     n_samples, n_cells : int
         Number of observations, and of occupied cells (bins); n_cells is 0 where nothing is averaged. Cells bias the
         value downwards where the deviation changes its sign within one of them.
+
+    See Also
+    --------
+    Model : Its method ``estimate_miscalibration`` returns it.
+
+    Examples
+    --------
+    >>> from caltest.simulation import GaussianMixture1D
+    >>> value, standard_error = GaussianMixture1D(0, -2).estimate_miscalibration(n_samples=2000, rng=0)
+    >>> round(value, 2), round(standard_error, 3)
+    (0.0, 0.0)
     """
 
     value: float

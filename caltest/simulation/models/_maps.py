@@ -38,6 +38,10 @@ class _KnownMap(Specification, ABC):
 class Identity(_KnownMap):
     r"""The map of a calibrated model, :math:`r(\mu) = \mu`.
 
+    See Also
+    --------
+    caltest.simulation.DirichletModel : A model whose calibration function is such a map.
+
     Examples
     --------
     >>> import numpy as np
@@ -75,6 +79,10 @@ class Temperature(_KnownMap):
     ------
     ValueError
         If a temperature is not a positive, finite number; when applied, if their number is not that of the classes.
+
+    See Also
+    --------
+    caltest.simulation.DirichletModel : A model whose calibration function is such a map.
 
     References
     ----------
@@ -124,6 +132,10 @@ class Shift(_KnownMap):
     ValueError
         If ``k`` is not a class index, or ``logits`` not a finite number.
 
+    See Also
+    --------
+    caltest.simulation.DirichletModel : A model whose calibration function is such a map.
+
     Examples
     --------
     >>> import numpy as np
@@ -162,6 +174,10 @@ class Move(_KnownMap):
     ------
     ValueError
         If the classes are not two different class indices, or the share is not in [0, 1].
+
+    See Also
+    --------
+    caltest.simulation.DirichletModel : A model whose calibration function is such a map.
 
     Examples
     --------
@@ -236,6 +252,10 @@ class LabelNoise(_Mixed):
     ValueError
         If the share is not in [0, 1].
 
+    See Also
+    --------
+    caltest.simulation.DirichletModel : A model whose calibration function is such a map.
+
     References
     ----------
     D. Widmann, F. Lindsten, D. Zachariah (2019), Calibration tests in multi-class classification: a unifying
@@ -271,6 +291,10 @@ class Favour(_Mixed):
     ------
     ValueError
         If ``k`` is not a class index, or the share is not in [0, 1].
+
+    See Also
+    --------
+    caltest.simulation.DirichletModel : A model whose calibration function is such a map.
 
     References
     ----------
@@ -312,6 +336,10 @@ class Permutation(_KnownMap):
     ------
     ValueError
         If the share is not in [0, 1]; when applied, if there are fewer than three classes.
+
+    See Also
+    --------
+    caltest.simulation.DirichletModel : A model whose calibration function is such a map.
 
     References
     ----------
@@ -363,6 +391,10 @@ class Bumps(_KnownMap):
     ------
     ValueError
         If a parameter is not positive, or the bumps are higher than 1/4; when applied, if there are not two classes.
+
+    See Also
+    --------
+    caltest.simulation.DirichletModel : A model whose calibration function is such a map.
 
     References
     ----------

@@ -41,6 +41,10 @@ class GaussianMixture1D(Model):
     ValueError
         If a parameter is not a finite number.
 
+    See Also
+    --------
+    caltest.simulation.LogisticModel : Any logistic model of a mixture.
+
     References
     ----------
     J. Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS, section 5.1.
@@ -182,6 +186,11 @@ class RandomMixture(Mixture):
     ValueError
         If ``n_classes`` < 2, ``n_features`` < 1, ``seed`` < 0 or ``n_modes`` < 1; if a radius is not positive.
 
+    See Also
+    --------
+    caltest.simulation.GaussianMixture : A mixture whose parameters are given.
+    caltest.simulation.TrainedClassifier : A model that is trained on such data.
+
     Notes
     -----
     The numbers are those of the authors' code, github.com/euranova/estimating_eces: radii 1 and 0.3, 4 equally likely
@@ -250,6 +259,10 @@ def posocco_mixtures() -> tuple[RandomMixture, ...]:
     -------
     tuple of RandomMixture
         The distributions.
+
+    See Also
+    --------
+    caltest.simulation.RandomMixture : What it returns.
 
     Examples
     --------

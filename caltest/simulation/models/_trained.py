@@ -75,6 +75,10 @@ class TrainedClassifier(FeatureModel):
         If ``kind`` is unknown, ``n_train`` < 1 or ``seed`` < 0; when trained, if a class has fewer than five training
         observations.
 
+    See Also
+    --------
+    caltest.simulation.RandomMixture : Data that it may be trained on.
+
     References
     ----------
     N. Posocco, A. Bonnefoy (2021), Estimating expected calibration errors, ICANN, section 5.1.
@@ -178,6 +182,18 @@ class ClassifierTruth(Result):
         (2021).
     level_set : tuple of MiscalibrationEstimate
         Exact posteriors averaged over observations of equal, or nearly equal, predictions.
+
+    See Also
+    --------
+    TrainedClassifier : Its method ``truth`` returns it.
+
+    Examples
+    --------
+    >>> from caltest.simulation import RandomMixture, TrainedClassifier
+    >>> model = TrainedClassifier(RandomMixture(2, 2, seed=0), "naive Bayes", n_train=100)
+    >>> truth = model.truth(n_samples=5000, rng=0)
+    >>> truth.lens_names, len(truth.level_set)
+    (('Confidence()', 'ClassWise(0)', 'ClassWise(1)', 'mean over classes'), 4)
     """
 
     model: TrainedClassifier
@@ -328,6 +344,10 @@ class RecalibratedModel(FeatureModel):
     ValueError
         If ``n_train`` < 1 or ``seed`` < 0; when predictions are made, if the recalibrator does not return
         probabilities.
+
+    See Also
+    --------
+    caltest.simulation.BentPosterior : A model that it may recalibrate.
 
     Examples
     --------

@@ -129,6 +129,24 @@ class MetricAgreement(Result):
         Rank correlation of a metric with itself, averaged over all pairs of two numbers of cells; NaN without cells.
     n_resamples : int
         Number of draws of the labels.
+
+    See Also
+    --------
+    metric_agreement : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> models = {
+    ...     "as it is": y_prob,
+    ...     "flat": 0.5 * y_prob + 0.5 / 3,
+    ...     "sharp": y_prob**2 / (y_prob**2).sum(axis=1)[:, None],
+    ... }
+    >>> result = caltest.simulation.metric_agreement(y_true, models, n_cells=[5, 10], n_resamples=19, rng=0)
+    >>> result.models, result.values.shape
+    (('as it is', 'flat', 'sharp'), (32, 3))
     """
 
     metrics: tuple[Statistic, ...]

@@ -49,6 +49,20 @@ class ApproximationStudy(Study):
         are not independent), ``true_value``, its ``truth_error`` (standard error) and ``truth_floor`` (what its cells
         would show for a calibrated model), ``mean`` of the estimates, and ``error``, the 95th percentile of the
         relative error.
+
+    See Also
+    --------
+    approximation_study : The study that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import GaussianMixture1D, approximation_study
+    >>> study = approximation_study(
+    ...     GaussianMixture1D(0, -2), {"ECE": caltest.ECE()}, [30, 60], 10, n_holdout=1000, rng=0
+    ... )
+    >>> len(study.models)
+    8
     """
 
     models: pd.DataFrame
@@ -204,6 +218,10 @@ def approximation_study(
     ValueError
         If two models or estimators have the same name; if an evaluation size or ``n_replicates`` is < 1, or
         ``n_holdout`` < 1,000; if ``out`` holds another study.
+
+    See Also
+    --------
+    caltest.simulation.bias_study : Distributions of the estimates themselves.
 
     References
     ----------

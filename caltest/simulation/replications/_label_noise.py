@@ -43,6 +43,21 @@ class LabelNoiseStudy(Study):
         them is random) and ``test_statistic`` (its name), with its value ``statistic``, its ``noise_floor`` and its
         ``pvalue``, and of the model ``accuracy``, ``mean_confidence`` and ``missed``, the share of the predictions
         above the threshold that are not the top one of their observation, so that they do not enter ECE.
+
+    See Also
+    --------
+    label_noise_study : The study that returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from caltest.simulation import label_noise_study
+    >>> labels = np.arange(60) % 2
+    >>> def base_rates(labels):
+    ...     return np.tile(np.bincount(labels, minlength=2) / len(labels), (60, 1))
+    >>> study = label_noise_study(base_rates, labels, labels, classes=[0, 1], shares=[0, 0.5], n_resamples=19, rng=0)
+    >>> sorted(set(study.replicates["share"]))
+    [0.0, 0.5]
     """
 
     replicates: pd.DataFrame
@@ -148,6 +163,10 @@ def label_noise_study(
     ValueError
         If a share or ``threshold`` is not in [0, 1], or ``n_replicates`` or ``n_resamples`` is < 1; if two statistics
         have the same name; if predictions do not fit the labels; if ``out`` holds another study.
+
+    See Also
+    --------
+    caltest.simulation.metric_agreement : How far metrics agree on models.
 
     References
     ----------

@@ -52,6 +52,20 @@ class BestTemperatures(Result):
         The judge's value at temperature 1.
     bounds : tuple of float
         Interval of temperatures that was searched.
+
+    See Also
+    --------
+    best_temperatures : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> metrics = [caltest.statistics.GCE(), caltest.statistics.GCE("equal-mass")]
+    >>> best = caltest.simulation.best_temperatures(y_true, y_prob, metrics=metrics, n_grid=9)
+    >>> best.temperature.shape
+    (2,)
     """
 
     metrics: tuple[GCE, ...]
@@ -179,6 +193,10 @@ def best_temperatures(
     ValueError
         If ``bounds`` are not two increasing positive numbers or ``n_grid`` < 3; if metrics are equal; if ``held_out``
         has another number of classes; if predictions have values outside [0, 1] or rows that do not sum to 1.
+
+    See Also
+    --------
+    caltest.recalibration.TemperatureScaling : The temperature that minimises the log score.
 
     References
     ----------

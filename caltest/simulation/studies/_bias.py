@@ -58,6 +58,18 @@ class BiasStudy(Study):
         its partition, and ``partition``.
     intervals : tuple of str
         Names of the intervals.
+
+    See Also
+    --------
+    bias_study : The study that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import GaussianMixture1D, bias_study
+    >>> study = bias_study(GaussianMixture1D(0, -2), [caltest.ECE(caltest.EqualWidth(4))], 30, 20, rng=0)
+    >>> len(study.replicates), round(float(study.truth["truth"].iloc[0]), 9)
+    (20, 0.0)
     """
 
     replicates: pd.DataFrame
@@ -208,6 +220,10 @@ def bias_study(
         If two models, statistics or lenses have the same name; if a number of observations is < 1 or
         ``n_replicates`` < 2; if a statistic has no value on one data set (`Omnibus`), or needs two outcomes and the
         lens has more; if ``out`` holds another study.
+
+    See Also
+    --------
+    caltest.simulation.coverage_study : How often intervals contain their target.
 
     References
     ----------

@@ -36,6 +36,22 @@ class CoverageStudy(Study):
     ----------
     replicates : pandas.DataFrame
         One row for each model, lens, number of samples, interval and replicate with ``low``, ``high`` and ``target``.
+
+    See Also
+    --------
+    coverage_study : The study that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import GaussianMixture1D, coverage_study
+    >>> def interval(y_true, y_prob):
+    ...     return tuple(caltest.estimation.calibration_in_the_large(y_true, y_prob[:, 1]).confidence_interval)
+    >>> def target(y_prob, class_prob):
+    ...     return float(class_prob[:, 1].mean() / y_prob[:, 1].mean())
+    >>> study = coverage_study(GaussianMixture1D(0, -2), {"O/E": (interval, target)}, 50, 20, rng=0)
+    >>> len(study.replicates)
+    20
     """
 
     replicates: pd.DataFrame
@@ -154,6 +170,10 @@ def coverage_study(
     ValueError
         If two models, intervals or lenses have the same name; if a number of observations or ``n_replicates`` is < 1;
         if ``out`` holds another study.
+
+    See Also
+    --------
+    caltest.simulation.bias_study : Bias and variance of estimates.
 
     Examples
     --------

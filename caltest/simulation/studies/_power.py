@@ -42,6 +42,20 @@ class PowerStudy(RejectionStudy):
         One row for each family, amount and lens with ``miscalibration``, the expected total variation distance through
         the lens (NaN where the model does not know it), and ``direction``: "over-confident", "under-confident" or
         "neither", by the mean of confidence minus accuracy.
+
+    See Also
+    --------
+    power_study : The study that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import GaussianMixture1D, power_study
+    >>> def family(slope):
+    ...     return GaussianMixture1D(0, slope)
+    >>> study = power_study(family, [-2, -4], caltest.KS(), 30, 10, n_resamples=19, rng=0)
+    >>> len(study.pvalues), study.truth["direction"].tolist()
+    (20, ['neither', 'over-confident'])
     """
 
     truth: pd.DataFrame
@@ -153,6 +167,11 @@ def power_study(
     ValueError
         If ``amounts`` are not different finite numbers, or an argument of `size_study` has a wrong value; if a test
         does not accept a lens; if ``out`` holds another study.
+
+    See Also
+    --------
+    caltest.simulation.size_study : False rejections.
+    caltest.simulation.sample_size : The number of observations for a given power.
 
     Examples
     --------

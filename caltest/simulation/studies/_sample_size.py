@@ -52,6 +52,27 @@ class SampleSize(Result):
         The test.
     rates : pandas.DataFrame
         Rejections at every size that was tried: ``n_samples``, ``rejections``, ``n_replicates``, ``rate``.
+
+    See Also
+    --------
+    caltest.simulation.sample_size : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import GaussianMixture1D, sample_size
+    >>> size = sample_size(
+    ...     GaussianMixture1D(0, -4),
+    ...     caltest.KS(),
+    ...     power=0.5,
+    ...     n_range=(100, 1000),
+    ...     n_replicates=24,
+    ...     n_resamples=19,
+    ...     rng=0,
+    ... )
+    >>> low, high = size
+    >>> low <= size.n_samples <= high
+    True
     """
 
     n_samples: int
@@ -162,6 +183,10 @@ def sample_size(
         If ``power``, ``alpha`` or ``confidence_level`` is not strictly between 0 and 1, ``power`` is not larger than
         ``alpha``, ``n_range`` is not two increasing sizes or ``n_replicates`` < 24; if the power is not reached within
         ``n_range``.
+
+    See Also
+    --------
+    caltest.detectable_error : The smallest error that a test finds with the data at hand.
 
     References
     ----------

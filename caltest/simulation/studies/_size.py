@@ -137,6 +137,18 @@ class RejectionStudy(Study):
         One row for each model, lens, number of samples, replicate and test, with its ``pvalue``.
     levels : tuple of float
         Levels at which `to_frame` counts rejections.
+
+    See Also
+    --------
+    size_study : The study that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import GaussianMixture1D, size_study
+    >>> study = size_study(GaussianMixture1D(0, -2), caltest.KS(), 30, 20, n_resamples=19, rng=0)
+    >>> len(study.pvalues), study.levels
+    (20, (0.01, 0.05, 0.1))
     """
 
     pvalues: pd.DataFrame
@@ -283,6 +295,10 @@ def size_study(
         If two models, tests or lenses have the same name; if a level is not strictly between 0 and 1, a number of
         observations, ``n_replicates`` or ``n_resamples`` is < 1, or ``method`` is unknown; if a test does not accept a
         lens or the method; if ``out`` holds another study.
+
+    See Also
+    --------
+    caltest.simulation.power_study : Rejections of models that are miscalibrated.
 
     Examples
     --------

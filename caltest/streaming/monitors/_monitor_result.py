@@ -56,6 +56,19 @@ class MonitorResult(Result):
         Number of further observations, whose outcomes do not count yet.
     lead : str or None
         How long after its prediction an outcome counts as known, in words; None if it is known before the next one.
+
+    See Also
+    --------
+    caltest.CalibrationMonitor : The monitor that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = caltest.CalibrationMonitor().update(y_true, y_prob).result()
+    >>> result.n_samples, result.alarm, round(result.pvalue, 2)
+    (300, None, 0.9)
     """
 
     n_samples: int

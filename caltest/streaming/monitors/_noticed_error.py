@@ -48,6 +48,20 @@ class NoticedError(DetectableError):
         Whether the errors are those of the confidence.
     at_once : bool
         Whether outcomes of several predictions may depend on each other, which those of the sequences do not.
+
+    See Also
+    --------
+    caltest.CalibrationMonitor : The monitor whose result has it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(2).draw(300, rng=0)
+    >>> result = caltest.CalibrationMonitor().update(y_true, y_prob).result()
+    >>> noticed = result.verdict.detectable
+    >>> noticed.n_passed, noticed.power
+    (300, 0.8)
     """
 
     n_passed: int
