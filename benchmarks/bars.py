@@ -1,6 +1,6 @@
 """How often bars of reliability curves with weights and groups, and bands of smooth ones, contain what they should.
 
-``python -m benchmarks.bars`` writes docs/data/bars.csv and the tables of docs/dependent-observations.md and
+``python -m benchmarks.bars`` writes docs/data/bars.csv and the tables of docs/grouped-evidence.md and
 docs/where-miscalibrated.md; ``python benchmarks/validity.py --page`` makes a part of docs/validity.md from the data.
 """
 
@@ -166,7 +166,7 @@ def main():
         )
         pd.DataFrame(rows).round(4).to_csv(data, index=False)
     found = tables(pd.read_csv(data))
-    for file, names in (("dependent-observations.md", ("weights", "groups")), ("where-miscalibrated.md", ("smooth",))):
+    for file, names in (("grouped-evidence.md", ("weights", "groups")), ("where-miscalibrated.md", ("smooth",))):
         page = options.docs / file
         text = page.read_text()
         for name in names:

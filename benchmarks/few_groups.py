@@ -1,6 +1,6 @@
 """How often the default test rejects calibrated models whose events come in few groups, without and with alike labels.
 
-``python -m benchmarks.few_groups`` writes docs/data/few-groups.csv and the tables of docs/dependent-observations.md.
+``python -m benchmarks.few_groups`` writes docs/data/few-groups.csv and the tables of docs/grouped-evidence.md.
 """
 
 import argparse
@@ -189,7 +189,7 @@ def main():
     parser.add_argument("--page", action="store_true", help="measure nothing: write the tables from the data")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of data and page")
     options = parser.parse_args()
-    data, page = options.docs / "data" / "few-groups.csv", options.docs / "dependent-observations.md"
+    data, page = options.docs / "data" / "few-groups.csv", options.docs / "grouped-evidence.md"
     if not options.page:
         rows = []
         for number, design in enumerate(designs()):

@@ -1,6 +1,6 @@
 """What is named after a rejection: how often anything, and how often something wrong.
 
-``python benchmarks/findings.py`` writes ``docs/data/findings.csv`` and the tables of ``docs/reading-a-p-value.md``, in
+``python benchmarks/findings.py`` writes ``docs/data/findings.csv`` and the tables of ``docs/findings-evidence.md``, in
 about ten minutes on one core. ``--page`` writes the tables from the data that is there, ``--data-sets`` sets how many
 data sets are drawn in each setting.
 """
@@ -290,11 +290,11 @@ STUDIES = Studies(
     N_RESAMPLES,
     DATA_SETS,
     {
-        "calibrated": (calibrated, calibrated_table, "reading-a-p-value.md"),
-        "groups": (groups, errors_table, "reading-a-p-value.md"),
-        "errors": (errors, errors_table, "reading-a-p-value.md"),
-        "bends": (bends, bends_table, "reading-a-p-value.md"),
-        "classes": (classes, errors_table, "reading-a-p-value.md"),
+        "calibrated": (calibrated, calibrated_table, "findings-evidence.md"),
+        "groups": (groups, errors_table, "findings-evidence.md"),
+        "errors": (errors, errors_table, "findings-evidence.md"),
+        "bends": (bends, bends_table, "findings-evidence.md"),
+        "classes": (classes, errors_table, "findings-evidence.md"),
     },
 )
 

@@ -1,8 +1,8 @@
 """Forecasts in time: how often calibrated and wrong ones are rejected, and intervals miss, at any lead.
 
 ``python -m benchmarks.forecasts`` measures the cells that docs/data/forecasts.csv does not have yet, adds each to the
-file when it is done, and writes the tables of docs/forecasts.md. All of them take some three hours on one core. A cell
-has its own seed, so that the order of cells does not matter. To measure a cell again, remove its lines.
+file when it is done, and writes the tables of docs/forecasts-evidence.md. All of them take some three hours on one
+core. A cell has its own seed, so that the order of cells does not matter. To measure a cell again, remove its lines.
 """
 
 import argparse
@@ -387,7 +387,7 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="measure nothing: write the tables from the data")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of data and page")
     asked = parser.parse_args()
-    data, page = asked.docs / "data" / "forecasts.csv", asked.docs / "forecasts.md"
+    data, page = asked.docs / "data" / "forecasts.csv", asked.docs / "forecasts-evidence.md"
     if not asked.page:
         add_missing(data, cells(), asked.data_sets)
     page.write_text(with_tables(page.read_text(), read_data(data)))

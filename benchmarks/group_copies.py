@@ -1,7 +1,7 @@
 """How often calibrated models are rejected, and intervals miss, where all labels of a group are one outcome.
 
 ``python -m benchmarks.group_copies`` writes docs/data/group-copies.csv, a row for each design that it ends, and
-``--page`` the table of docs/dependent-observations.md.
+``--page`` the table of docs/grouped-evidence.md.
 
 A group has a class, and observers see it through normal noise. A prediction is the probability of the class given what
 was seen, and so it is calibrated. All observations of the group have its class. Their predictions are equal
@@ -226,7 +226,7 @@ def main():
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "data" / "group-copies.csv")
     options = parser.parse_args()
     if options.page:
-        page = ROOT / "docs" / "dependent-observations.md"
+        page = ROOT / "docs" / "grouped-evidence.md"
         page.write_text(with_table(page.read_text(), mark("group_copies"), levels_table(pd.read_csv(options.out))))
         return
     warnings.simplefilter("ignore")

@@ -1,6 +1,6 @@
 """How often tests with groups reject calibrated models whose labels depend on each other within groups.
 
-``python -m benchmarks.groups`` writes docs/data/groups.csv and the table of docs/dependent-observations.md.
+``python -m benchmarks.groups`` writes docs/data/groups.csv and the table of docs/grouped-evidence.md.
 """
 
 import argparse
@@ -136,7 +136,7 @@ def main():
     parser.add_argument("--page", action="store_true", help="measure nothing: write the table from the data")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of data and page")
     options = parser.parse_args()
-    data, page = options.docs / "data" / "groups.csv", options.docs / "dependent-observations.md"
+    data, page = options.docs / "data" / "groups.csv", options.docs / "grouped-evidence.md"
     if not options.page:
         tasks = (
             joblib.delayed(measure)(design, options.data_sets, [SEED, number]) for number, design in enumerate(DESIGNS)

@@ -1,7 +1,7 @@
 """The test with groups beside one mechanism in its place: labels that share shocks of groups, studentised.
 
 ``python -m benchmarks.groups_mechanism`` writes docs/data/groups-mechanism.csv and the tables of
-docs/dependent-observations.md. Both tests are made on the same data sets. The mechanism is
+docs/grouped-evidence.md. Both tests are made on the same data sets. The mechanism is
 
 1. the design effect of a rare outcome around its observed frequency, and its upper 80 % confidence limit, with a degree
    of freedom for each group with a surprise but one;
@@ -225,7 +225,7 @@ def main():
     parser.add_argument("--page", action="store_true", help="measure nothing: write the tables from the data")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of data and page")
     options = parser.parse_args()
-    data, page = options.docs / "data" / "groups-mechanism.csv", options.docs / "dependent-observations.md"
+    data, page = options.docs / "data" / "groups-mechanism.csv", options.docs / "grouped-evidence.md"
     if not options.page:
         rows = []
         for number, design in enumerate(designs()):

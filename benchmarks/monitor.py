@@ -1,7 +1,7 @@
 """False alarms of the monitor, how soon it finds a change, also with leads, and a test that is repeated every day.
 
-``python -m benchmarks.monitor`` writes docs/data/monitor.csv and the tables of docs/monitoring.md; ``--page`` measures
-nothing, ``--missing`` what the data does not have. All of it takes some twenty minutes.
+``python -m benchmarks.monitor`` writes docs/data/monitor.csv and the tables of docs/monitoring-evidence.md; ``--page``
+measures nothing, ``--missing`` what the data does not have. All of it takes some twenty minutes.
 """
 
 import argparse
@@ -300,7 +300,7 @@ def main():
         "--missing", action="store_true", help="measure only rows with leads that the data does not have"
     )
     options = parser.parse_args()
-    data, page = options.docs / "data" / "monitor.csv", options.docs / "monitoring.md"
+    data, page = options.docs / "data" / "monitor.csv", options.docs / "monitoring-evidence.md"
     if not options.page:
         rows = pd.read_csv(data) if options.missing else measure(options.level, options.delay, options.daily)
         for row in measure_ahead(options.level, options.delay, rows):

@@ -1,7 +1,7 @@
 """Several labels of each observation: how often is any calibrated label rejected, and how often a wrong one?
 
 ``python -m benchmarks.multilabel`` measures all settings, writes docs/data/multilabel.csv and the table of
-docs/choosing-a-test.md. It takes some 10 minutes on one core. Beside the corrections of `multilabel_table` stand two
+docs/several-labels.md. It takes some 10 minutes on one core. Beside the corrections of `multilabel_table` stand two
 methods that it does not have: the smallest p-value of labels that are drawn jointly, as if they were independent, and
 random signs of whole observations, which learn the dependence from the data.
 """
@@ -139,7 +139,7 @@ STUDIES = Studies(
     seed=SEED,
     n_resamples=N_RESAMPLES,
     data_sets=400,
-    studies={"rejections": (partial(measure, "rejections"), shown, "choosing-a-test.md")},
+    studies={"rejections": (partial(measure, "rejections"), shown, "several-labels.md")},
 )
 
 

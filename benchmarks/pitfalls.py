@@ -321,7 +321,7 @@ STUDIES = Studies(
     N_RESAMPLES,
     DATA_SETS,
     {
-        "resampled": (resampled, resampled_table, "choosing-a-test.md"),
+        "resampled": (resampled, resampled_table, "resampled-predictions.md"),
         "folds": (folds, folds_table, "reading-a-p-value.md"),
         "cells": (cells, cells_table, "choosing-a-test.md"),
         "observations": (observations, observations_table, "reading-a-p-value.md"),

@@ -1,4 +1,4 @@
-"""What recalibration costs: ``python benchmarks/recalibration_cost.py`` writes the tables of docs/recalibration.md.
+"""What recalibration costs: ``python benchmarks/recalibration_cost.py`` writes docs/recalibration-details.md's tables.
 
 Medians of fits on 5,000 observations of the bundled network; a study of nine methods in five folds; and 50,000
 observations of 1,000 classes, each in a fresh process, with the growth of the peak of memory (Linux). Takes about
@@ -127,7 +127,7 @@ def main() -> None:
     made = f"{tables[0]}\n{tables[1]}\n{large(*((500, 20) if asked.quick else (50_000, 1_000)))}"
     print(made)
     if not asked.quick:
-        page = asked.docs / "recalibration.md"
+        page = asked.docs / "recalibration-details.md"
         page.write_text(with_table(page.read_text(), mark("recalibration_cost"), made))
 
 

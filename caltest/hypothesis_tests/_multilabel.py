@@ -122,7 +122,7 @@ def multilabel_table(
     whatever this dependence is, so that the smallest p-value after Holm's correction is that of all labels together.
     Little is lost: even if the labels are independent, its level is :math:`1 - (1 - \alpha / m)^m`, 4.9 % instead of
     5 %. Random signs of whole observations would learn the dependence from the data, and are not valid for rare labels
-    (docs/choosing-a-test.md).
+    (docs/several-labels.md).
 
     Parameters
     ----------

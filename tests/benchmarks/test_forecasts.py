@@ -9,7 +9,7 @@ from benchmarks import forecasts
 from benchmarks.machine import ROOT
 from benchmarks.streams import STREAMS
 
-DATA, PAGE = ROOT / "docs" / "data" / "forecasts.csv", ROOT / "docs" / "forecasts.md"
+DATA, PAGE = ROOT / "docs" / "data" / "forecasts.csv", ROOT / "docs" / "forecasts-evidence.md"
 
 
 def test_the_page_is_made_from_its_data():

@@ -15,7 +15,7 @@ from caltest.resampling.draws._alike_draws import AlikeDraws
 from caltest.resampling.engine._evaluation import Question
 from caltest.statistics import ECE, HosmerLemeshow
 
-PAGE = (ROOT / "docs" / "dependent-observations.md").read_text()
+PAGE = (ROOT / "docs" / "grouped-evidence.md").read_text()
 TESTED = [type(statistic).__name__ for statistic in mechanism.ANY]
 FRAME = pd.read_csv(ROOT / "docs" / "data" / "groups-mechanism.csv")
 

@@ -7,7 +7,7 @@ from benchmarks import multilabel
 from benchmarks.machine import ROOT
 from benchmarks.pages import read
 
-DATA, PAGE = ROOT / "docs" / "data" / "multilabel.csv", ROOT / "docs" / "choosing-a-test.md"
+DATA, PAGE = ROOT / "docs" / "data" / "multilabel.csv", ROOT / "docs" / "several-labels.md"
 
 
 def test_the_page_is_made_from_its_data():

@@ -292,7 +292,7 @@ def test_comparisons_with_groups_miss_no_more_than_chance_explains():
 
 
 def test_the_page_on_groups_is_made_from_its_data():
-    page, data = DOCS / "dependent-observations.md", DOCS / "data" / "groups.csv"
+    page, data = DOCS / "grouped-evidence.md", DOCS / "data" / "groups.csv"
     text, made = page.read_text(), groups.rates_table(pd.read_csv(data))
     assert text == pages.with_table(text, pages.mark("groups"), made), "python benchmarks/groups.py --page"
     design = groups.Design("rare", (3, 4, 5), 0.3)
@@ -303,7 +303,7 @@ def test_the_page_on_groups_is_made_from_its_data():
 
 
 def test_copies_are_rejected_at_the_level():
-    page, frame = (DOCS / "dependent-observations.md").read_text(), pd.read_csv(DOCS / "data" / "group-copies.csv")
+    page, frame = (DOCS / "grouped-evidence.md").read_text(), pd.read_csv(DOCS / "data" / "group-copies.csv")
     made = group_copies.levels_table(frame)
     assert page == pages.with_table(page, pages.mark("group_copies"), made), "group_copies.py --page"
     above = frame[frame["rate"] > 0.05 + 4 * np.sqrt(0.05 * 0.95 / frame["data sets"])]
@@ -315,7 +315,7 @@ def test_copies_are_rejected_at_the_level():
 
 
 def test_few_groups_reject_calibrated_models_at_the_level():
-    page, frame = (DOCS / "dependent-observations.md").read_text(), pd.read_csv(DOCS / "data" / "few-groups.csv")
+    page, frame = (DOCS / "grouped-evidence.md").read_text(), pd.read_csv(DOCS / "data" / "few-groups.csv")
     for name, make in (("levels", few_groups.levels_table), ("others", few_groups.others_table)):
         assert page == pages.with_table(page, pages.mark("few_groups", name), make(frame)), "few_groups.py --page"
     calibrated = frame[frame["odds"] == 1]
@@ -328,7 +328,7 @@ def test_few_groups_reject_calibrated_models_at_the_level():
 
 
 def test_the_page_on_monitoring_is_made_from_its_data():
-    page, frame = DOCS / "monitoring.md", pd.read_csv(DOCS / "data" / "monitor.csv")
+    page, frame = DOCS / "monitoring-evidence.md", pd.read_csv(DOCS / "data" / "monitor.csv")
     assert page.read_text() == monitor.with_tables(page.read_text(), frame), "python -m benchmarks.monitor --page"
     assert set(frame["study"]) == set(monitor.TABLES)
     level = frame[frame["study"] == "level"]
@@ -402,7 +402,7 @@ def test_the_comparison_of_recalibration_methods_runs(tmp_path, monkeypatch):
 def test_the_cost_of_recalibration_is_measured(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["recalibration_cost.py", "--quick"])
     recalibration_cost.main()
-    printed, page = capsys.readouterr().out, (DOCS / "recalibration.md").read_text()
+    printed, page = capsys.readouterr().out, (DOCS / "recalibration-details.md").read_text()
     for name in (*recalibration_cost.SMALL, *recalibration_cost.LARGE):
         assert f"| `{name}` |" in printed
         assert f"| `{name}` |" in page

@@ -12,6 +12,20 @@ DOCS = ROOT / "docs"
 MADE = {"reference", "examples"}
 """Folders that the build makes."""
 
+MOST_WORDS = 2_500
+REFERENCES = {
+    "changes-in-detail": "a line for every change",
+    "grouped-evidence": "tables of simulations",
+    "notes": "a section for each code",
+    "other-packages": "a table for each package",
+    "papers/gupta-2020": "a row for each item of the paper",
+    "papers/laves-2020": "a row for each item of the paper",
+    "papers/nixon-2019": "a row for each item of the paper",
+    "papers/recalibration-compared": "tables of two papers",
+    "papers/vaicenavicius-2019": "a row for each item of the paper",
+}
+"""Pages in which one looks something up, and which may have more words, each with its reason."""
+
 
 @pytest.fixture
 def site(monkeypatch):
@@ -32,6 +46,22 @@ def test_every_page_has_one_place(site):
     assert pages - set(placed) == set()
     assert {page for page in placed if page.split("/")[0] not in MADE} - pages == set()
     assert len(placed) == len(set(placed))
+
+
+def words_of(text):
+    """The number of words of a page; lines between cells of tables are none."""
+    return sum(any(character.isalnum() for character in word) for word in text.split())
+
+
+def test_pages_are_short():
+    """One question a page; what answers another one, and tables of simulations, get pages of their own."""
+    assert words_of("a b | 1 |\n|---|\n-- c") == 4
+    words = {
+        path.relative_to(DOCS).with_suffix("").as_posix(): words_of(path.read_text()) for path in DOCS.rglob("*.md")
+    }
+    words = {page: number for page, number in words.items() if page.split("/")[0] not in MADE}
+    assert {page: number for page, number in words.items() if number > MOST_WORDS and page not in REFERENCES} == {}
+    assert {page for page in REFERENCES if words.get(page, 0) <= MOST_WORDS} == set()
 
 
 def test_links_are_seen_from_the_page_that_shows_a_file(site):

@@ -84,7 +84,7 @@ class CalibrationMonitor:
     \theta_1 (2 p - 1))\, p (1 - p)`, whose parameters are estimated from all earlier outcomes, or from the last ones
     whose predictions have together an information :math:`\sum p (1 - p)` of about 400. Of every bet, half is placed at
     the beginning and the rest later, so that :math:`(1 + t / 100)^{-1/4} / 2` is left after t observations; therefore a
-    change is found that comes late. docs/monitoring.md derives this and reports how soon changes are found.
+    change is found that comes late. docs/monitoring-evidence.md derives this and reports how soon changes are found.
 
     An outcome with predicted probability 0 (or below 1e-300) makes the e-value infinite.
 
