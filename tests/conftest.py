@@ -67,10 +67,12 @@ def any_partition(request: pytest.FixtureRequest) -> Any:
 def few_draws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What results find besides p-values, smallest errors and intervals, is found from few draws, as that takes long.
 
-    It is found as for users in slow tests, and in those of these numbers, which ask for `usual_draws`.
+    It is found as for users in tests of a mark without `few_draws=True`, and in those of these numbers, which ask for
+    `usual_draws`.
     """
-    is_slow = any(request.node.get_closest_marker(mark) for mark in ("slow", "nightly", "release"))
-    if not is_slow and "usual_draws" not in request.fixturenames:
+    marks = [request.node.get_closest_marker(name) for name in ("slow", "nightly", "release")]
+    as_for_users = any(mark and not mark.kwargs.get("few_draws") for mark in marks)
+    if not as_for_users and "usual_draws" not in request.fixturenames:
         monkeypatch.setattr(_power_curve, "_MANY", 80)
         monkeypatch.setattr(_power_curve, "_ROUNDS", 1)
         monkeypatch.setattr(_squared_l2_inversion, "_DRAWS", ((math.inf, 199),))

@@ -31,7 +31,7 @@ def test_labels_have_the_chances_that_are_predicted(dependence):
     assert (correlation < 4 / np.sqrt(len(label))) == (dependence == "independent")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_a_setting_is_the_same_whenever_it_is_measured(monkeypatch):
     monkeypatch.setattr(multilabel, "POWER", [])
     monkeypatch.setattr(multilabel, "LEVELS", multilabel.LEVELS[:2])

@@ -294,6 +294,7 @@ def guess(tmp_path, run):
     return written
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
 def test_odd_files_are_read_as_they_are_meant(guess):
     def check(name):
@@ -327,6 +328,7 @@ def test_what_is_no_file_is_named(tmp_path, run):
     assert "no such file" in run("guess", tmp_path / ("x" * 5000))[2]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_standard_input(monkeypatch, tmp_path, run):
     for content in (GOOD.encode(), writers.COMPRESS[".gz"](GOOD.encode()), writers.parquet(FRAME)):
         stream = io.TextIOWrapper(io.BytesIO(content))

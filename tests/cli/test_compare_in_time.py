@@ -20,6 +20,7 @@ def both(forecasts, tmp_path):
     return path, tmp_path / "worse.csv", {"forecasts": frame["risk"], "worse": worse["risk"]}
 
 
+@pytest.mark.slow(few_draws=True)
 def test_models_are_compared_as_in_python(both, forecasts, run):
     path, worse, models = both
     _, frame = forecasts
@@ -37,6 +38,7 @@ def test_models_are_compared_as_in_python(both, forecasts, run):
     assert "Times: column day of issue." in text
 
 
+@pytest.mark.slow(few_draws=True)
 def test_dates_that_were_not_named_make_one_caution(both, forecasts, run):
     path, worse, models = both
     text = " ".join(run("compare", path, worse, *FAST)[1].split())

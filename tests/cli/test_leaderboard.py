@@ -18,6 +18,7 @@ def files(tmp_path_factory):
     return [str(folder / f"{name}.csv") for name in NAMES]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_command_says_what_the_function_says(files, run, answer):
     models = {name: MODELS[name] for name in NAMES}
     expected = caltest.leaderboard(Y_TRUE, models, by=["brier"], n_resamples=99, rng=0)
@@ -29,6 +30,7 @@ def test_the_command_says_what_the_function_says(files, run, answer):
     assert found == expected.to_dict()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_exit_code_tells_whether_a_better_model_is_shown(files, run, tmp_path):
     models = {name: MODELS[name] for name in NAMES}
     ranking = caltest.leaderboard(Y_TRUE, models, by="brier", n_resamples=99, rng=0)["brier"]

@@ -10,6 +10,7 @@ import pytest
 
 import caltest
 from caltest.results import _progress
+from tests.reference.cases import mostly_slow
 
 CALTEST = [sys.executable, "-m", "caltest.cli"]
 SHORT = ["test", "--lens", "Confidence", "--resamples", "99"]
@@ -145,13 +146,15 @@ sys.exit(main(["guess", "predictions.csv"]))
 
 @pytest.mark.parametrize(
     ("error", "words"),
-    [
-        ("KeyError('name')", "unexpected KeyError: 'name'; this is a defect, please report it"),
-        ("RuntimeError('in\\ntwo lines')", "unexpected RuntimeError: in two lines; this is a defect"),
-        ("ZeroDivisionError", "unexpected ZeroDivisionError; this is a defect"),
-        ("RecursionError", "unexpected RecursionError"),
-        ("MemoryError('2 GiB')", "there is not enough memory for this: 2 GiB"),
-    ],
+    mostly_slow(
+        [
+            ("KeyError('name')", "unexpected KeyError: 'name'; this is a defect, please report it"),
+            ("RuntimeError('in\\ntwo lines')", "unexpected RuntimeError: in two lines; this is a defect"),
+            ("ZeroDivisionError", "unexpected ZeroDivisionError; this is a defect"),
+            ("RecursionError", "unexpected RecursionError"),
+            ("MemoryError('2 GiB')", "there is not enough memory for this: 2 GiB"),
+        ]
+    ),
 )
 def test_an_unexpected_error_does_not_exit_with_the_code_of_a_rejection(error, words):
     """1 means "rejected" to what runs the command."""

@@ -13,12 +13,14 @@ import caltest as ct
 from caltest.cli import main
 from caltest.cli._main import _parser
 from tests.cli.conftest import FAST
+from tests.reference.cases import mostly_slow
 
 
 def expected(problem, **options):
     return ct.calibration_table(*problem, n_resamples=99, rng=0, **options)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
 def test_every_kind_of_file_gives_the_same_answer(tmp_path, problem, frame, answer):
     y, prob = problem
@@ -36,6 +38,7 @@ def test_every_kind_of_file_gives_the_same_answer(tmp_path, problem, frame, answ
         assert found["data"]["n_samples"] == 60
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
 def test_labels_are_matched_to_columns(tmp_path, problem, frame, answer):
     rng = np.random.default_rng(2)
@@ -68,6 +71,7 @@ def test_labels_are_matched_to_columns(tmp_path, problem, frame, answer):
         assert test["statistic"] == pytest.approx(statistic, rel=1e-12), options
 
 
+@pytest.mark.slow(few_draws=True)
 def test_lenses_are_expressions(path, named, problem, answer):
     cases = {
         "Canonical": ct.Canonical(),
@@ -88,6 +92,7 @@ def test_lenses_are_expressions(path, named, problem, answer):
     assert answer("test", path, "--lens", "ClassWise('2')")["tests"][0]["lens"] == "ClassWise(2)"
 
 
+@pytest.mark.slow(few_draws=True)
 def test_statistics_are_expressions(path, problem, answer, run):
     cases = {
         "ECE(EqualWidth(4), chebyshev)": ct.ECE(ct.EqualWidth(4), ct.predictions.chebyshev),
@@ -111,6 +116,7 @@ def test_statistics_are_expressions(path, problem, answer, run):
     )
 
 
+@pytest.mark.slow(few_draws=True)
 def test_size_seed_and_workers(path, answer):
     one = answer("test", path, "--lens", "Confidence", "--seed", 3, "--workers", 1)
     assert one == answer("test", path, "--lens", "Confidence", "--seed", 3, "--workers", 2)
@@ -146,6 +152,7 @@ def three_sites(tmp_path):
     return tmp_path / "sites.csv"
 
 
+@pytest.mark.slow(few_draws=True)
 def test_three_groups_cannot_decide(three_sites, run, answer):
     """The first line says so, and a pipeline does not take it for a pass."""
     code, out, _ = run("test", three_sites, "--groups", "site", *FAST)
@@ -175,6 +182,7 @@ def test_three_values_are_no_groups(three_sites, run, tmp_path):
     assert "name it with --groups" in run("guess", tmp_path / "six.csv")[2]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_report(path, run, answer):
     code, out, _ = run("test", path, "--all", "--resamples", 999)
     assert code == 0
@@ -213,6 +221,7 @@ def test_plot(tmp_path, path, run):
         assert ("the diagram shows the confidence, because TopK(2) has more than two outcomes" in err) == (number == 2)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_note_is_printed_once(tmp_path, frame, run):
     """The table, the test behind the picture and the diagram validate the same predictions."""
     frame.iloc[:, :3] = frame.iloc[:, :3].round(4)
@@ -480,6 +489,7 @@ def test_groups_and_weights_of_a_file(tmp_path, problem, frame, answer, run):
     assert "random signs" in " ".join(out.split())
 
 
+@pytest.mark.slow(few_draws=True)
 def test_folds_are_tested_one_by_one(tmp_path, problem, frame, answer, capsys):
     y_true, y_prob = problem
     fold = np.array(["a", "b", "c"])[np.arange(60) % 3]
@@ -549,11 +559,13 @@ def test_advised_commands_read_the_file_as_this_one_did(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "asked",
-    [
-        ["--no-header", "--alpha", "0.1"],
-        ["--no-header", "--lens", "Confidence()", "--statistic", "KS()", "--alpha", "0.2"],
-        ["--no-header", "--groups", "2", "--weights", "3"],
-    ],
+    mostly_slow(
+        [
+            ["--no-header", "--alpha", "0.1"],
+            ["--no-header", "--lens", "Confidence()", "--statistic", "KS()", "--alpha", "0.2"],
+            ["--no-header", "--groups", "2", "--weights", "3"],
+        ]
+    ),
 )
 def test_a_command_that_is_advised_asks_in_the_same_way(tmp_path, run, asked):
     """The level, the lens and the statistic were lost on the way to the command that was to be copied."""

@@ -169,7 +169,7 @@ def test_bad_input_is_refused_with_its_line(follow, run, drifting, tmp_path):
 LINES = "label,prob\n" + "0,0.1\n1,0.9\n" * 20
 
 
-@pytest.mark.parametrize("standard_input", [True, False])
+@pytest.mark.parametrize("standard_input", mostly_slow([True, False]))
 @pytest.mark.parametrize("last", ["1,0.", "1,0.95"])
 def test_a_line_without_its_end_is_not_an_observation(run, tmp_path, monkeypatch, standard_input, last):
     """Cut off from "1,0.95", the line "1,0." is an event that is impossible, and its e-value infinite."""
@@ -264,7 +264,7 @@ def forecasts(n):
     return ["risk,died,date,week\n", *lines], y_true, prob, days
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_forecasts_of_a_week_ahead(follow, run, tmp_path):
     """Lines of the last day wait for a later one, so that no alarm is preliminary, or for the end of the file."""
     lines, y_true, prob, days = forecasts(900)

@@ -61,7 +61,7 @@ def test_the_gain_is_that_over_treating_everybody(problem):
     assert copies.gain_interval == pytest.approx((low, high), rel=0.03)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("threshold", [0.02, 0.2])
 def test_net_benefit_is_covered(threshold):
     """Of 150 patients, 10 of whom have the event; the gain is over the same strategy in most data sets."""

@@ -59,6 +59,7 @@ class Resamples:
         return self._random.indices(n)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_bootstrap_as_in_r(monkeypatch):
     """``set.seed(20); validate(lrm(y ~ a + b + c), B=20)``: rms 6.5.0, R 4.2.2; lrm stops at a tolerance of 1e-7."""
     monkeypatch.setattr(_optimism, "validate_rng", Resamples)
@@ -88,6 +89,7 @@ def test_more_data_as_in_r(name, monkeypatch):
         np.testing.assert_allclose(2 * values - 1 if theirs == "Dxy" else values, wanted, atol=1e-6)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("name", ["breast cancer", "diabetes", "wine"])
 def test_the_curve_as_in_r(name):
     """``set.seed(20); calibrate(lrm(...), B=20, predy=c(.2, .4, .6, .8))`` of rms 6.5.0, by its lowess."""
@@ -123,6 +125,7 @@ def test_distances_are_those_of_the_corrected_curve():
     assert found["ICI"].apparent == pytest.approx(np.abs(apparent).mean())
 
 
+@pytest.mark.slow(few_draws=True)
 def test_cross_validation_by_loops():
     x, y = patients()
     label = np.where(y == 1, "yes", "no")

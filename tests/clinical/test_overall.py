@@ -42,6 +42,7 @@ def test_brier_scores(problem):
         assert width == pytest.approx(jackknife(value, y, p), rel=0.05), name
 
 
+@pytest.mark.slow(few_draws=True)
 def test_likelihood_indexes_are_those_of_statsmodels(problem):
     y, p = problem
     n, x = len(y), logit(p)

@@ -45,6 +45,7 @@ def test_ends_are_transformed_back():
     assert 0 < of(effect, variance, "logit").prediction_interval.low < 1
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("between", [0.0, 0.3])
 def test_a_new_site_lies_in_its_interval(between):
     """Of 12 sites with unequal variances; Hartung and Knapp's interval for the mean covers too."""

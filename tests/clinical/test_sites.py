@@ -89,6 +89,7 @@ def test_frames_with_names_and_permuted_rows(problem, result):
         calibration_by_site(frame["y"], frame["p"], site=frame["site"].sort_index(), **QUICK)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_patients_with_several_rows_are_not_independent(problem):
     y, p, site = problem
     three = [np.repeat(each, 3) for each in (y, p, site, np.arange(480))]

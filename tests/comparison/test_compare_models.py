@@ -141,6 +141,7 @@ def four_models(kind, n, rng):
     return draw_labels(truth, rng), models
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.release)])
 @pytest.mark.parametrize("paired", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["calibrated", "over-confident"])
@@ -187,6 +188,7 @@ def test_other_statistics_and_corrections():
     assert ct.compare_models(Y_TRUE, MODELS, statistic=ct.KS(), n_resamples=99).lens == ct.Confidence()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_two_classes_and_their_names():
     happened = np.where(Y_TRUE % 2, "odd", "even")
     models = {name: prob[:, 1::2].sum(axis=1).clip(0, 1) for name, prob in MODELS.items()}

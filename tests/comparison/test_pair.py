@@ -42,6 +42,7 @@ def test_a_difference_in_all_folds_has_a_direction():
     assert found.verdict.findings[0].kind == "opposite in folds"
 
 
+@pytest.mark.slow(few_draws=True)
 def test_models_are_compared_fold_by_fold():
     y_true, models = problem()[0], three_models()
     found = caltest.compare_models(y_true, models, folds=FOLD, n_resamples=299, rng=5)
@@ -116,6 +117,7 @@ def test_folds_of_three_groups_cannot_decide():
     assert "rejected for none" not in found.conclusion
 
 
+@pytest.mark.slow(few_draws=True)
 def test_too_few_draws_are_not_too_few_groups():
     """The conclusions blamed the number of groups, where 9 draws were too few for any p-value to reject."""
     rng = np.random.default_rng(0)

@@ -12,6 +12,7 @@ from caltest.comparison._u_statistics import PairTerms
 from caltest.predictions._sample import induce
 from tests.comparison.models import as_naive, temper, two_models
 from tests.reference import naive
+from tests.reference.cases import mostly_slow
 from tests.reference.examples import PROBLEMS, draw_labels, thirds
 from tests.resampling.draws.test_signs import problem as of_groups
 
@@ -23,7 +24,7 @@ VARIANCES = ["asymptotic", "bootstrap"]
 # --- the definition
 
 
-@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.name)
+@pytest.mark.parametrize("problem", mostly_slow(PROBLEMS, 2), ids=lambda p: p.name)
 def test_difference_and_variance_are_those_of_all_pairs_of_observations(problem):
     outcome, prob = problem.y_true, problem.y_prob.astype(float)
     other = prob[np.random.default_rng(0).permutation(len(prob))]
@@ -42,6 +43,7 @@ def test_difference_and_variance_are_those_of_all_pairs_of_observations(problem)
                 assert found == pytest.approx(expected, abs=1e-13), case
 
 
+@pytest.mark.slow(few_draws=True)
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 60), n_classes=st.integers(2, 5))
 @settings(max_examples=30, deadline=None)
 def test_any_two_models(seed, n, n_classes):
@@ -210,6 +212,7 @@ NEARLY = 1 + 1e-9 * np.random.default_rng(1).random(2000)
 UNEQUAL = np.random.default_rng(1).uniform(1, 2, 2000)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     "design",
     [
@@ -263,6 +266,7 @@ def test_a_model_does_not_differ_from_itself_in_groups():
             assert tuple(result.confidence_interval) == (0, 0)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_an_interval_with_groups_contains_0_where_the_pvalue_does_not_reject():
     for seed in (0, 1, 4):
         y_true, a, b = two_models(240, 3, seed, calibrated=seed % 2 == 0)
@@ -306,6 +310,7 @@ def test_too_few_groups_decide_nothing():
     assert some.pvalue < 0.05
 
 
+@pytest.mark.slow(few_draws=True)
 def test_two_groups_of_copies_with_an_event_show_no_variance():
     """Models whose errors are equal on average were rejected in 18 % of such data sets."""
     rejected = 0
@@ -480,6 +485,7 @@ def test_level_of_the_bootstrap_and_of_unpaired_models(n, many):
     assert {case: k for case, k in found.items() if k > limit} == {}
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.release)])
 @pytest.mark.parametrize(("n", "power"), [(200, 0.10), (1000, 0.37), pytest.param(10_000, 1.0, marks=pytest.mark.slow)])
 def test_power_against_a_perfect_model(n, power, many):
@@ -542,6 +548,7 @@ def sharp_models(seed, n, n_classes, miss):
     return y_true, *models
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     "design", ["plain", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("groups", "sample_weight"))]
 )

@@ -14,6 +14,7 @@ from tests.comparison.models import two_models
 from tests.reference import naive
 
 
+@pytest.mark.slow(few_draws=True)
 @given(values=st.lists(st.floats(-8, 8), min_size=3, max_size=400), degrees=st.floats(4, 500))
 def test_a_tail_falls_and_its_critical_value_is_where_it_turns(values, degrees):
     tail = PivotTail.of(np.array(values), degrees)
@@ -30,6 +31,7 @@ def test_a_tail_falls_and_its_critical_value_is_where_it_turns(values, degrees):
             assert tail.probability(critical * (1 - 1e-6)) >= level * (1 - 1e-3)
 
 
+@pytest.mark.slow(few_draws=True)
 @given(values=st.lists(st.floats(-3, 3), min_size=20, max_size=99), z=st.floats(0.1, 3))
 def test_within_the_draws_the_tail_counts_them(values, z):
     tail = PivotTail.of(np.array(values), 30.0)
@@ -109,6 +111,7 @@ def test_groups_of_unknown_cells_do_not_count():
     assert terms.unknown == pytest.approx(0.25)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_level_of_comparisons_with_groups():
     """Two models that are equally miscalibrated, in opposite directions."""
     rng, rejected = np.random.default_rng(5), 0

@@ -41,6 +41,7 @@ def test_one_prediction_a_time_that_is_known_before_the_next_is_independent():
         np.testing.assert_array_equal(timed.components[0].null_distribution, plain.components[0].null_distribution)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_what_the_p_value_does_not_depend_on():
     known = pvalue()
     assert known != pvalue(time=None, lead=None)
@@ -57,6 +58,7 @@ def test_what_the_p_value_does_not_depend_on():
     assert pvalue(sample_weight=weight) == pvalue(LABEL[:200], PROB[:200], time=TIME[:200])
 
 
+@pytest.mark.slow(few_draws=True)
 def test_every_function_takes_times():
     given = {"time": TIME, "lead": 7, **DRAWS}
     three = np.column_stack([PROB / 2, PROB / 2, 1 - PROB])

@@ -257,6 +257,7 @@ def test_functions_do_not_contradict_each_other_about_the_direction():
         assert len(found - {None}) <= 1, (seed, found)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_direction_of_a_rare_event_is_about_its_frequency():
     """A risk that is 1.8 times too low is not called over-confident, but the confidence in it is."""
     rng = np.random.default_rng(0)

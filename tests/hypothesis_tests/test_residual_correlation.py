@@ -85,7 +85,7 @@ def test_order_unit_and_name_of_the_event_do_not_matter():
     assert of_index.pvalue == given.pvalue != one.pvalue
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("kind", ["independent", "batches", "rare"])
 def test_the_level_is_kept(kind):
     rng = np.random.default_rng(1)
@@ -120,7 +120,7 @@ def test_overlapping_forecasts_are_found(name):
         assert residual_correlation(stream.y_true, stream.y_prob, n_resamples=199, rng=number).pvalue <= ALPHA
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_a_wrong_slope_is_not_taken_for_a_correlation():
     rng = np.random.default_rng(4)
 

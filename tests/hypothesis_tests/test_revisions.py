@@ -80,7 +80,7 @@ def test_what_does_not_matter():
     assert [one.pvalue for one in same] == pytest.approx([pvalue] * len(same), rel=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_the_level_is_held_and_wrong_slopes_are_found():
     """300 data sets, and the level with 4 standard errors, which another slope exceeds."""
     rng, rejected = np.random.default_rng(2), np.zeros(2)

@@ -31,6 +31,7 @@ def pvalues_of_draws(tests):
     return [[np.mean(row >= value - 1e-12) for value in row] for row in values]
 
 
+@pytest.mark.slow(few_draws=True)
 @FEW
 def test_adjusted_pvalues_are_those_of_loops():
     y, p, columns = problem(np.random.default_rng(0))
@@ -78,6 +79,7 @@ def test_renamed_and_permuted_columns_have_the_same_answer():
     )
 
 
+@pytest.mark.slow(few_draws=True)
 @FEW
 def test_segments_without_events_and_of_given_weights():
     y, p, columns = problem(np.random.default_rng(3))
@@ -93,6 +95,7 @@ def test_segments_without_events_and_of_given_weights():
     assert inside.n_samples == (p < 0.4).sum()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_intervals_hold_together_and_reach_further_than_single_ones():
     y, p, columns = problem(np.random.default_rng(4), 1000)
     tests = ct.subgroup_tests(y, p, subgroup=columns, depth=2, statistic=ct.KS(), n_resamples=999, rng=0)
@@ -106,6 +109,7 @@ def test_intervals_hold_together_and_reach_further_than_single_ones():
     assert {"segment", "predicted", "observed", "detectable_above", "detectable_below"} <= set(frame)
 
 
+@pytest.mark.slow(few_draws=True)
 @FEW
 @UNUSED
 def test_printed_ranked_and_written():
@@ -140,6 +144,7 @@ def test_too_few_draws_are_known_afterwards():
     assert len(few) == 5
 
 
+@pytest.mark.slow(few_draws=True)
 @FEW
 def test_groups_stop_and_impossible_labels():
     y, p, columns = problem(np.random.default_rng(7))

@@ -34,7 +34,7 @@ def test_the_picture_shows_averages_and_what_is_rejected(tables, which):
     assert names == [f"{name} ({one['n_samples']:,})" for name, one in zip(tables[which].labels, parts, strict=True)]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_of_many_segments_those_with_the_smallest_pvalues_are_drawn(tmp_path):
     rng = np.random.default_rng(1)
     prob = rng.uniform(0.2, 0.8, 600)

@@ -46,6 +46,7 @@ def test_points_bars_and_gaps_are_those_of_the_result(diagram):
     assert {"gap (UCE)", "UCE 0", "90 % consistency bars"} <= set(texts)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_several_models_share_the_axes_or_have_a_panel_each(diagram):
     ax = new_axes()
     assert plot_uncertainty_diagram({"a": diagram, "b": diagram}, ax) is ax

@@ -102,10 +102,10 @@ def test_every_statistic_is_exported_and_has_an_example_and_a_twin():
 # Values.
 
 
-@pytest.mark.parametrize("share", [15, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [45, pytest.param(1, marks=pytest.mark.slow)])
 @EVERY
 def test_equals_the_loops(kind, share):
-    """On every problem, lens and weight if slow; by default on a fifth of them, other options on a 15th."""
+    """On every problem, lens and weight if slow; by default on a 15th of them, other options on a 45th."""
 
     def check(case):
         statistic, (view, weighted, sample) = case
@@ -238,6 +238,7 @@ def test_names_of_the_classes_do_not_matter(problem, data):
             np.testing.assert_allclose(one, other, **EXACT, err_msg=str(statistic))
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(problem=problems(), data=st.data())
 def test_a_whole_weight_is_a_repeated_row(problem, data):
@@ -274,6 +275,7 @@ def test_two_columns_and_one_are_the_same_problem(problem):
             assert value(statistic, one) == value(statistic, two), statistic
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(problem=event_problems(), inside=st.booleans())
 def test_the_other_event_is_the_same_problem(problem, inside):
@@ -321,6 +323,7 @@ def test_residuals_are_centred_on_a_known_calibration_function(kind):
                 np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-12, err_msg=str(statistic))
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_region_leaves_observations_out():
     """It is a region of what the lens shows; weights go with their observations."""
     rng = np.random.default_rng(6)
@@ -342,6 +345,7 @@ def test_a_region_leaves_observations_out():
 # Null distributions.
 
 
+@pytest.mark.slow(few_draws=True)
 def test_limits_are_those_of_large_samples():
     """Every limit that is offered, against simulated labels; and the statistics that must offer one."""
     rng = np.random.default_rng(0)
@@ -368,6 +372,7 @@ def test_limits_are_those_of_large_samples():
     }
 
 
+@pytest.mark.slow(few_draws=True)
 def test_derived_numbers_reach_the_result():
     """Of a test by simulated labels and of one with a computed distribution; and they print."""
     rng = np.random.default_rng(2)
@@ -468,6 +473,7 @@ def test_what_is_no_statistic_is_refused():
             check_refused(function, TypeError, f"{message} {wrong!r}.", [0, 1], [0.25, 0.75], statistic=wrong)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_default_lens_and_the_outcomes_that_a_statistic_can_judge():
     problem = [0, 1, 2, 0], np.full((4, 3), 1 / 3)
     refused = pytest.raises(ValueError, match=r"needs a two-outcome lens such as Confidence\(\), got 3 outcomes")
@@ -509,6 +515,7 @@ class Gap(MeanGap):
         return super().evaluate(sample, outcomes) ** self.power
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("statistic", [MeanGap(), Gap(2)], ids=str)
 def test_a_new_statistic_is_one_class_with_evaluate(statistic):
     """Nothing else has to be touched for it to work everywhere."""

@@ -32,6 +32,7 @@ def beta_error(y, p, h, reference, n_points=2000):
     return width @ np.abs(kernels @ y - base) / (width @ density)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("bandwidth", [0.03, *(pytest.param(h, marks=pytest.mark.slow) for h in (0.1, 0.2))])
 def test_a_direct_sum(bandwidth):
     rng = np.random.default_rng(0)

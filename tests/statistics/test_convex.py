@@ -129,6 +129,7 @@ def test_a_cell_full_of_events_has_no_other_outcomes():
 # What must hold.
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(seed=st.integers(0, 10**6), share=st.sampled_from(["linear", "swapped"]))
 def test_it_is_at_least_the_overall_gap(seed, share):
@@ -140,6 +141,7 @@ def test_it_is_at_least_the_overall_gap(seed, share):
     )
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(seed=st.integers(0, 10**6), row=st.integers(0, 29), edge=st.integers(1, 9))
 def test_it_does_not_jump_at_an_edge_or_a_centre(seed, row, edge):

@@ -13,6 +13,7 @@ from caltest.predictions._sample import make_sample
 from caltest.resampling.distributions import _brownian as brownian
 from caltest.resampling.distributions._brownian import EITHER_END, EXCURSION, RANGE, BrownianDistribution
 from caltest.resampling.engine._evaluation import null_values
+from tests.reference.cases import mostly_slow
 from tests.statistics.networks import NETWORKS, network, read
 
 BOTH = {"KS": caltest.KS(), "Kuiper": caltest.statistics.Kuiper()}
@@ -53,7 +54,7 @@ EVENTS = {
 }
 
 
-@pytest.mark.parametrize("kind", EVENTS)
+@pytest.mark.parametrize("kind", mostly_slow(EVENTS))
 def test_equals_plain_numpy(kind):
     for n in (1, 2, 63, 64, 65, 128, 200, 1023, 1024, 1025, 3000):
         rng = np.random.default_rng(n)
@@ -102,7 +103,7 @@ rows = st.lists(st.tuples(st.integers(0, 8), st.booleans(), st.integers(0, 3)), 
 )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 @settings(deadline=None, derandomize=True, database=None, max_examples=100)
 @given(rows)
 def test_kuiper_is_the_largest_residual_of_an_interval(rows):

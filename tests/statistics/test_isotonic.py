@@ -10,6 +10,7 @@ import caltest
 from caltest._compiled._cumulative import pool_adjacent_violators
 from caltest.predictions._sample import make_sample
 from caltest.statistics._isotonic import tie_masks
+from tests.reference.cases import mostly_slow
 
 SKLEARN = {"brier": brier_score_loss, "log": log_loss}
 
@@ -37,7 +38,7 @@ EVENTS = {
 }
 
 
-@pytest.mark.parametrize("kind", EVENTS)
+@pytest.mark.parametrize("kind", mostly_slow(EVENTS))
 def test_blocks_are_those_of_scipy(kind):
     for n in (1, 2, 63, 64, 65, 127, 128, 129, 1000):
         check_blocks(kind, n)

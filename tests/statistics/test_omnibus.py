@@ -170,7 +170,7 @@ def test_a_wrong_slope_with_the_right_mean_is_detected_more_often():
 OLD = caltest.Omnibus((caltest.ECE(), caltest.TemperatureScore(), caltest.statistics.ClasswiseKS()))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_an_error_of_the_confidence_that_changes_its_sign_is_detected():
     """The combination of three parts, the default before, rejects in .03 of such data sets."""
 

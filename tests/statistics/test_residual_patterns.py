@@ -10,7 +10,7 @@ import caltest
 from caltest.predictions._sample import make_sample
 from caltest.statistics import LeCessie, OsiusRojek, Stukel
 from caltest.statistics._residual_patterns import Patterns
-from tests.reference.cases import check_refused
+from tests.reference.cases import check_refused, mostly_slow
 from tests.reference.residual_patterns import le_cessie, osius_rojek, stukel
 from tests.statistics.problems import LEVELS, error, most_rejections
 
@@ -31,7 +31,7 @@ def risks(kind, n=200, seed=0):
 
 
 @EACH
-@pytest.mark.parametrize("kind", ["usual", "ties", "rare", "grid", "constant"])
+@pytest.mark.parametrize("kind", mostly_slow(["usual", "ties", "rare", "grid", "constant"]))
 def test_equals_loops(statistic, kind):
     for seed in range(3):
         y, p = risks(kind, 60, seed)
@@ -67,7 +67,7 @@ def test_osius_and_rojek_in_terms_of_the_textbook():
 
 
 @EACH
-@pytest.mark.parametrize("kind", ["usual", "ties", "rare"])
+@pytest.mark.parametrize("kind", mostly_slow(["usual", "ties", "rare"]))
 def test_limits_have_the_moments_of_draws(statistic, kind):
     """The mean and variance of T, and of Z, are exact: draws have them."""
     y, p = risks(kind, 400)

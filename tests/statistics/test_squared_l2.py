@@ -110,6 +110,7 @@ def test_cells_of_one_row_count_nothing():
         assert error(y_true, y_prob, squared, sample_weight=[1.0, *[0.0] * 19]) == 0, estimator
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(seed=st.integers(0, 10**6), n_outcomes=st.integers(2, 4))
 def test_estimators_agree_where_they_should(seed, n_outcomes):
@@ -125,6 +126,7 @@ def test_estimators_agree_where_they_should(seed, n_outcomes):
     assert t_cal == pytest.approx(unbiased * 9 / 10, abs=1e-12)
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(seed=st.integers(0, 10**6), order=st.permutations(range(4)))
 def test_names_of_the_classes_do_not_matter(seed, order):
@@ -142,7 +144,7 @@ def assert_mean(values, expected):
     assert abs(values.mean() - expected) < STANDARD_ERRORS * values.std() / math.sqrt(len(values))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("n_outcomes", [2, 3])
 def test_unbiased_over_rows_given_their_cells(n_outcomes):
     """Rows are drawn anew within 4 cells of 2, 3, 5 and 30 rows; the truth deviates, differently within each cell.
@@ -227,6 +229,7 @@ def test_mean_and_deviation_of_the_null(n_outcomes):
 # What results carry.
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_result_carries_the_root_and_the_deviation_of_the_null():
     _, y_prob = make_data(200, 2)
     for seed in range(4):

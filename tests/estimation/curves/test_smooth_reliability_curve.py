@@ -95,6 +95,7 @@ def test_the_confidence_band_does_not_collapse_without_events():
             assert curve.confidence_lower[at] <= smoothed_truth(curve, y_prob, y_prob)[at] <= curve.confidence_upper[at]
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     ("n_sets", "kinds", "n_resamples"),
     [(50, ("rare",), 19), pytest.param(1000, ("rare", "uniform", "sharp"), 99, marks=pytest.mark.slow)],
@@ -153,6 +154,7 @@ def test_too_few_draws_have_no_band_under_calibration():
             assert (curve.calibrated_upper - curve.calibrated_lower == 1)[middle] == bool(width)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     ("n_sets", "cases"),
     [(4, CASES[1:2]), pytest.param(4, CASES, marks=pytest.mark.slow), pytest.param(60, CASES, marks=pytest.mark.slow)],

@@ -38,6 +38,7 @@ def test_terms_by_hand():
     assert found == pytest.approx((score, score - recalibrated, 0.25 - recalibrated, 0.25))
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(
     st.lists(st.tuples(st.integers(1, 7), st.integers(0, 1), st.integers(0, 3)), min_size=1, max_size=40).filter(

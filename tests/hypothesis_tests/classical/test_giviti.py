@@ -28,6 +28,7 @@ def test_it_is_the_test_of_its_statistic():
     assert str(found).startswith("GiViTI test (whole prediction, 300 observations, 2 outcomes)")
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_limit_agrees_with_draws():
     y, p = problem(2_000)
     drawn, limit = giviti_test(y, p, n_resamples=999, rng=0), giviti_test(y, p, method="asymptotic")
@@ -53,7 +54,7 @@ def test_internal_labels_have_fewer_degrees_of_freedom():
     assert pvalues[0.6] < 1e-6
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_the_internal_limit_is_that_of_fitted_models():
     """P-values of logistic regressions of their own labels: the mean of 300 is 1/2, and few are small."""
     rng, pvalues = np.random.default_rng(3), []

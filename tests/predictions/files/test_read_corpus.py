@@ -49,6 +49,7 @@ def advised(said):
     return shlex.split(commands[-1]) if commands else None
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
 def test_every_file_is_read_by_following_the_messages(call):
     wrong, calls = {}, []

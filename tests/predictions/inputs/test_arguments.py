@@ -81,6 +81,7 @@ def test_labels_come_first():
             getattr(caltest, name)(*arguments)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_columns_named_after_the_labels_of_two_classes():
     """Read by position, a calibrated model had a p-value of .001."""
     for labels in (HAPPENED, HAPPENED.astype(int), pd.Series(HAPPENED, dtype="boolean"), HAPPENED[:, None]):
@@ -371,6 +372,7 @@ def test_lists_of_integers_of_numpy_are_ids():
         assert pvalue(LABEL, PROB, **{name: list(parts)}) == pvalue(LABEL, PROB, **{name: parts})
 
 
+@pytest.mark.slow(few_draws=True)
 def test_labels_that_never_occur_are_said():
     labels = np.where(NAMED == "cat", "dog", NAMED)
     for y_prob, options in ((FRAME, {}), (PROB, {"classes": NAMES})):
@@ -497,7 +499,7 @@ def test_lenses_that_read_outcomes_or_chance_are_refused():
             check_refused(function, ValueError, message, LABEL, PROB, lens=lens)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_frames_give_the_same_problem_as_arrays(data):
@@ -534,7 +536,7 @@ def test_frames_give_the_same_problem_as_arrays(data):
     np.testing.assert_array_equal(given.probs["y_prob"], read.probs["y_prob"])
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_other_tables():
     """Tables that are read once, computed later or stored as records."""
     import dask.dataframe as dd

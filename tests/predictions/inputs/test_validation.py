@@ -311,6 +311,7 @@ def test_sums_of_float32_and_double_are_left_as_they_are():
         np.testing.assert_array_equal(validate_prob(y_prob), y_prob)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_drift_makes_no_label_impossible():
     """Sums of 1.00009 left less than nothing for the rest, and a label there forced the smallest p-value."""
     impossible = []

@@ -64,6 +64,7 @@ def calibrated(seed, n_samples=300):
     return np.column_stack([1 - event, event]), (rng.random(n_samples) < event).astype(int)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_calibrated_predictions_stay_as_they_are_if_no_candidate_predicts_better():
     chosen = [AutomaticCalibration().fit(*calibrated(seed)) for seed in range(6)]
     unchanged = [one for one in chosen if one.unchanged_]

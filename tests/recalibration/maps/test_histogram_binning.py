@@ -46,6 +46,7 @@ def test_closed_ends():
         assert fitted._evaluate(fitted.maps_[1], np.array([0.5])).tolist() == [wanted]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_bootstrap_is_the_mean_over_samples():
     prob, y_true = over_confident(60, 3)
     fitted = HistogramBinning(EqualMass(4), "bootstrap", n_resamples=8, rng=3).fit(prob, y_true)

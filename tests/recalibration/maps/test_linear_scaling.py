@@ -10,6 +10,7 @@ from caltest.recalibration import DirichletCalibration, MatrixScaling, VectorSca
 from caltest.recalibration.maps._logits import FLOOR
 from caltest.results import CalibrationWarning
 from tests.recalibration.maps.test_base import over_confident
+from tests.reference.cases import mostly_slow
 
 METHODS = (VectorScaling, MatrixScaling, DirichletCalibration)
 
@@ -50,7 +51,7 @@ def slow_twin(values, y_true, ridge, weight, *, diagonal):
     return predict(minimize(objective, start, method="BFGS", options={"gtol": 1e-7}).x)
 
 
-@pytest.mark.parametrize("kind", METHODS)
+@pytest.mark.parametrize("kind", mostly_slow(METHODS))
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.filterwarnings("ignore:Desired error not necessarily achieved")
 def test_the_map_is_that_of_the_published_objective(kind, weighted):
@@ -92,6 +93,7 @@ def test_the_ridge_has_the_largest_likelihood_of_held_out_observations():
     assert single.predict_proba(prob) == pytest.approx(many.predict_proba(prob), abs=1e-9)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_too_many_parameters_for_the_data_are_reported():
     """A class that nearly every prediction of exactly 0 and 1 separates has a factor without a limit."""
     y_true, y_prob = caltest.datasets.load_digits_predictions()
@@ -144,7 +146,7 @@ def separable(seed, sharp=5.0):
     return prob / prob.sum(axis=1, keepdims=True), y_true
 
 
-@pytest.mark.parametrize("kind", METHODS)
+@pytest.mark.parametrize("kind", mostly_slow(METHODS))
 def test_separable_labels_end_no_worse_than_they_began(kind):
     """Steps where the likelihood is flat were accepted without looking: accuracy 0, log score 690, LinAlgError."""
     for seed in range(12):
@@ -157,7 +159,7 @@ def test_separable_labels_end_no_worse_than_they_began(kind):
         assert caltest.estimation.log_score(y_true, found) < 1e-6 < caltest.estimation.log_score(y_true, prob)
 
 
-@pytest.mark.parametrize("kind", METHODS)
+@pytest.mark.parametrize("kind", mostly_slow(METHODS))
 def test_odd_data_have_a_rule(kind):
     prob, _ = over_confident(200, 3)
     with pytest.warns(CalibrationWarning, match="separates all labels"):
@@ -170,6 +172,7 @@ def test_odd_data_have_a_rule(kind):
     assert one_hot.predict_proba(guess).max(axis=1) == pytest.approx(0.8, abs=1e-3)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_large_float32_stays(monkeypatch):
     monkeypatch.setattr(_validation, "MANY", 20)
     monkeypatch.setattr(_validation, "LARGE", 1_000)

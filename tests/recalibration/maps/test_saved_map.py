@@ -16,6 +16,7 @@ from caltest.recalibration import (
 )
 from caltest.recalibration.maps._saved_map import _digest
 from tests.recalibration.maps.test_base import LABELS, over_confident
+from tests.reference.cases import mostly_slow
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*worse than temperature scaling")
 METHODS = (
@@ -36,7 +37,7 @@ def saved(tmp_path):
     return fitted, path
 
 
-@pytest.mark.parametrize("method", METHODS, ids=str)
+@pytest.mark.parametrize("method", mostly_slow(METHODS), ids=str)
 def test_what_is_read_is_what_was_written(method, tmp_path):
     prob, y_true = over_confident(100, 3)
     frame = pd.DataFrame(prob, columns=LABELS)
@@ -144,7 +145,7 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in")
-@pytest.mark.parametrize("name", IMPOSSIBLE)
+@pytest.mark.parametrize("name", mostly_slow(IMPOSSIBLE))
 def test_impossible_maps_with_the_right_checksum_are_refused(saved, name):
     _, path = saved
     change, words = IMPOSSIBLE[name]
@@ -156,7 +157,7 @@ def test_impossible_maps_with_the_right_checksum_are_refused(saved, name):
     assert words in str(raised.value)
 
 
-@pytest.mark.parametrize("name", sorted(name for name in dir(caltest.recalibration) if name[0].isupper()))
+@pytest.mark.parametrize("name", mostly_slow(sorted(name for name in dir(caltest.recalibration) if name[0].isupper())))
 def test_fitted_attributes_are_declared(name):
     """A file may set what is declared and nothing else, so that everything that `fit` sets must be."""
     kind = getattr(caltest.recalibration, name)

@@ -43,6 +43,7 @@ def study(problem, folds):
     return caltest.recalibration_study(y_true, {"net": prob}, METHODS, folds=folds, n_resamples=999, rng=0)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_each_fold_is_judged_by_the_functions_of_the_package(problem, folds, study):
     """The slow twin: fit, predict and test by hand, in every fold."""
     y_true, prob = problem
@@ -130,6 +131,7 @@ def test_a_single_split(problem):
     assert "400 observations held out" in str(found)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_answers_do_not_depend_on_names_workers_or_frames(problem):
     y_true, prob = problem
     letters = np.array(["a", "b", "c"])
@@ -169,6 +171,7 @@ def test_methods_that_refuse_are_left_out_with_a_note():
         caltest.recalibration_study(y_true, {"net": prob}, [VectorScaling()], folds=3, **FAST)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_labels_of_probability_0_and_two_classes_and_several_statistics():
     prob, y_true = over_confident(300, 2)
     found = caltest.recalibration_study(
@@ -328,7 +331,7 @@ def test_the_conditions_with_groups_are_those_of_its_tests():
     assert "Valid if observations are independent" not in said
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_before_and_after_are_the_numbers_of_all_held_out_observations():
     """Those before are the numbers of `calibration_test`; of a single split they are about its held-out part."""
     prob, y_true = over_confident(600, 2, seed=1)

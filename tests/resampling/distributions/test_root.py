@@ -30,6 +30,7 @@ def test_brentq_agrees(name):
     assert root_between(function, 4.0, -3.0, 1e-10) == pytest.approx(expected, abs=near)
 
 
+@pytest.mark.slow(few_draws=True)
 @given(st.floats(0.01, 0.99), st.floats(0.2, 20))
 def test_it_takes_no_more_steps_than_brentq(zero, slope):
     calls = []

@@ -13,6 +13,7 @@ from caltest.resampling.draws._path_blocks import Path, PathBlocks
 from caltest.resampling.draws._points import Points
 from caltest.resampling.draws._tally import Tally
 from caltest.statistics import ClasswiseKS
+from tests.reference.cases import mostly_slow
 
 
 def read(blocks, counts, labels, scale):
@@ -123,7 +124,7 @@ PREDICTIONS = {
     ("single", "most_classes"),
     [(False, 33), *(pytest.param(single, 300, marks=pytest.mark.slow) for single in (False, True))],
 )
-@pytest.mark.parametrize("kind", PREDICTIONS)
+@pytest.mark.parametrize("kind", mostly_slow(PREDICTIONS))
 def test_classwise_ks_of_many_replicates(kind, single, most_classes, monkeypatch):
     """17 and 40 replicates are counted in parts; labels are drawn, impossible, or all of one class."""
     if single:

@@ -19,7 +19,7 @@ from caltest.resampling.engine._run import run
 from caltest.results import CalibrationWarning
 from caltest.statistics import MMCE, SCE, SKCE, UCE, ClasswiseKS
 from tests.reference import signed
-from tests.reference.cases import check_refused
+from tests.reference.cases import check_refused, mostly_slow
 from tests.reference.examples import default_statistics, draw_labels
 
 
@@ -75,7 +75,7 @@ def test_signs_are_exchanged_labels_where_both_outcomes_are_equally_probable(wei
         )
 
 
-@pytest.mark.parametrize(("n_classes", "weighted"), [(2, True), (3, False), (4, True)])
+@pytest.mark.parametrize(("n_classes", "weighted"), mostly_slow([(2, True), (3, False), (4, True)]))
 def test_signed_statistics_equal_loops(n_classes, weighted):
     y_true, prob, group = problem(30, n_classes, 6)
     weight = np.random.default_rng(1).exponential(size=30) if weighted else None
@@ -214,6 +214,7 @@ def test_names_of_groups_and_order_of_rows_do_not_matter():
     assert moved.pvalue == first.pvalue
 
 
+@pytest.mark.slow(few_draws=True)
 def test_tables_reports_and_subgroups_with_groups():
     y_true, prob, group = problem(300, 3, 30)
     options = {"groups": group, "n_resamples": 99, "rng": 0}
@@ -330,6 +331,7 @@ def test_observations_without_weight_count_nowhere():
         ct.subgroup_tests(y_true, prob, subgroup=np.arange(200) % 2, sample_weight=np.arange(200) % 2, n_resamples=99)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_reports_name_groups_and_weights():
     y_true, prob, group = clustered((6,) * 50, 0.3, np.random.default_rng(9))
     weight = np.arange(300) % 3 + 1.0

@@ -18,6 +18,7 @@ from caltest.resampling.draws._timed_draws import (
     inflation_of,
     quantile_table,
 )
+from tests.reference.cases import mostly_slow
 
 CASES = [(2, False, 1), (2, True, 3), (4, False, 3), (4, True, 1)]
 """Numbers of classes, whether there are weights, and predictions of a time on average."""
@@ -57,7 +58,7 @@ def scores_of(outcome, sample):
     return [one.residual[0] / sample.weight_or_ones[order[0]] for one in outcome.scored]
 
 
-@pytest.mark.parametrize(("n_classes", "weighted", "each"), CASES)
+@pytest.mark.parametrize(("n_classes", "weighted", "each"), mostly_slow(CASES))
 def test_the_inflation_is_that_of_loops(n_classes, weighted, each):
     for seed in range(3):
         sample = problem(seed, n_classes, weighted, each)

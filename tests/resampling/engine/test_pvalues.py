@@ -114,6 +114,7 @@ def test_the_smallest_pvalue_is_that_of_the_most_extreme_draws():
 # Data sets that are not among the draws.
 
 
+@pytest.mark.slow(few_draws=True)
 def test_further_data_sets_are_rejected_as_observed_ones():
     rng = np.random.default_rng(0)
     for n_components, levels in [(1, 3), (1, 10**9), (2, 2), (3, 4), (3, 12), (3, 10**9), (6, 10**9)]:

@@ -74,6 +74,7 @@ def test_what_draws_that_go_on_can_still_become():
     assert Stopping(99).largest(50) == 1
 
 
+@pytest.mark.slow(few_draws=True)
 def test_labels_that_share_all_shocks_stop_early_and_decide_as_all_draws_do():
     """100 of 999 draws that are larger make a p-value of more than 0.1, whatever comes: smaller ones have all draws."""
     rng = np.random.default_rng(6)
@@ -129,6 +130,7 @@ def test_level_of_a_pool_that_changes_ranks(exceedances, monkeypatch):
     assert np.all(level <= levels + STANDARD_ERRORS * np.sqrt(levels * (1 - levels) / n))
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("statistic", [caltest.KS(), caltest.Omnibus()])
 def test_the_engine_stops_as_the_sequential_twin(statistic, monkeypatch):
     """Every question and the global one at its own checkpoint, on the same draws for any number of threads."""
@@ -191,6 +193,7 @@ def test_no_draw_is_made_after_all_questions_have_stopped(monkeypatch):
     assert len(lasts) > 2
 
 
+@pytest.mark.slow(few_draws=True)
 def test_what_callers_ask_for(monkeypatch):
     """The default depends on the size of the data; what is asked for is made."""
     many = _stopping.MANY_PROBABILITIES

@@ -61,7 +61,7 @@ def on_a_grid(model, lens, n_points=400_000, n_cells=1000, distance=total_variat
     return float(size @ distance(*means))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_logistic_models_of_the_paper():
     assert LogisticModel(PAPER, -1, -1).expected_miscalibration() == pytest.approx(0.5637511406, abs=1e-9)
     for beta0, beta1 in ((1, 1), (0.3, -1), (0.3, -8), (0, 0)):
@@ -105,6 +105,7 @@ def test_a_narrow_component_in_a_plane_is_not_missed():
     assert abs(value - model.expected_miscalibration()) < 4 * error
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     ("model", "lens"),
     [

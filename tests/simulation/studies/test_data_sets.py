@@ -24,6 +24,7 @@ def features(n_samples, replicates, seed=0):
     return y_true, np.log(y_prob[..., 0]) - np.log(y_prob[..., 1])
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_compiled_draw_has_the_distribution_of_the_model():
     """Classes are equally likely and features normal around -1 and 1, also in the tail beyond 3.65."""
     y, x = (each.ravel() for each in features(4000, range(250)))

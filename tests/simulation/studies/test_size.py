@@ -171,6 +171,7 @@ def test_tests_have_their_default_lenses():
     plt.close("all")
 
 
+@pytest.mark.slow(few_draws=True)
 def test_pvalues_are_those_of_the_public_functions():
     tests = {"omnibus": caltest.Omnibus(), "score": caltest.TemperatureScore(), "chi-squared": CHI_SQUARED}
     lenses = [caltest.Canonical(), TOP]
@@ -412,6 +413,7 @@ def test_the_truth_of_a_calibrated_model_is_0():
     assert study.truth["miscalibration"].tolist() == [0.0]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_under_confidence_is_separated(monkeypatch):
     study = power_study(
         {"t": temperature}, [0.8, 1.0, 1.25], [caltest.TemperatureScore()], 30, 4, n_resamples=19, rng=0
@@ -461,6 +463,7 @@ def test_power_through_default_lenses():
     plt.close("all")
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_size_figure_shows_every_panel_and_test(whole):
     (ax,) = whole.plot()
     rates = whole.to_frame().query("level == 0.05").groupby("test", sort=False)["rate"].apply(list).tolist()

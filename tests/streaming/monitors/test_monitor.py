@@ -17,6 +17,7 @@ from caltest import CalibrationMonitor, ClassGroups, Confidence, TopK
 from caltest.streaming.monitors import _saved_monitor
 from tests.reference import bets
 from tests.reference.bets import log_wealth
+from tests.reference.cases import mostly_slow
 
 KINDS = {
     "vague": lambda rng, n: rng.beta(5, 5, n),
@@ -52,7 +53,7 @@ def path_of(monitor):
     return monitor.result().path[1:, 1]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mostly_slow(KINDS))
 def test_the_wealth_is_that_of_the_twin(kind):
     y_true, y_prob = calibrated(kind, 40)
     expected = log_wealth(y_true, np.column_stack([1 - y_prob, y_prob]))
@@ -62,6 +63,7 @@ def test_the_wealth_is_that_of_the_twin(kind):
     np.testing.assert_allclose(path_of(CalibrationMonitor().update(wrong, y_prob)), expected, atol=1e-11)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_wealth_of_several_classes_is_that_of_the_twin():
     y_true, y_prob = many_classes(20, 4)
     np.testing.assert_allclose(path_of(CalibrationMonitor().update(y_true, y_prob)), log_wealth(y_true, y_prob))
@@ -159,6 +161,7 @@ def test_foreign_files_are_refused(tmp_path):
         CalibrationMonitor(classes=[(0,), (1,)]).save(file)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_answers_mirror():
     """The complement, permuted classes, named columns in another order: the same wealth, the opposite direction."""
     y_true, y_prob = calibrated("sharp", 800, seed=4)
@@ -218,7 +221,7 @@ def test_odd_data():
     assert CalibrationMonitor().update([True, False], [0.4, 0.6]).n_samples == 2
 
 
-@pytest.mark.parametrize("kind", ["vague", "sharp"])
+@pytest.mark.parametrize("kind", mostly_slow(["vague", "sharp"]))
 @pytest.mark.parametrize(
     ("odds", "slope", "direction"),
     [(3, 1, "too low"), (1 / 3, 1, "too high"), (1, 0.3, "too extreme"), (1, 2.5, "not extreme enough")],
@@ -242,6 +245,7 @@ def check_direction(y_true, prob, alpha):
     return {memory} if found[0] != found[1] else set()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_direction_is_that_of_the_memory_with_more_wealth():
     """Streams that change midway, and streams that are wrong in two ways: memories may know different directions."""
     changed, steady, bends = set(), set(), [(3, 1), (1 / 3, 1), (1, 0.3), (1, 2.5)]
@@ -259,6 +263,7 @@ def test_the_direction_is_that_of_the_memory_with_more_wealth():
     assert (changed, steady) == ({1}, {0})
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_cause_of_the_alarm_is_that_of_the_twin():
     """Of three classes one becomes too probable, after predictions had been too vague or too sharp."""
     streams = set()
@@ -372,6 +377,7 @@ def crossings(kind, n_paths, n_steps, alpha, seed, delay=0):
     return found
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(("kind", "delay"), [("vague", 0), ("sharp", 200), ("rare", 0)])
 def test_false_alarms_are_few(kind, delay):
     """At most alpha over all time, also where labels arrive late; exceeded by chance with probability 0.001."""
@@ -445,7 +451,7 @@ IMPOSSIBLE = {
 }
 
 
-@pytest.mark.parametrize("name", IMPOSSIBLE)
+@pytest.mark.parametrize("name", mostly_slow(IMPOSSIBLE))
 def test_impossible_monitors_with_the_right_checksum_are_refused(tmp_path, name):
     path, (change, words) = tmp_path / "monitor.json", IMPOSSIBLE[name]
     CalibrationMonitor().update([0, 1, 1], [0.2, 0.6, 0.9]).save(path)

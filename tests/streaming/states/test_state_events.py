@@ -9,6 +9,7 @@ from caltest.predictions import Canonical, ClassWise, Confidence, TopRank
 from caltest.predictions.inputs._validation import PAIR_ROUNDING
 from caltest.streaming import CalibrationState
 from caltest.streaming.states._state import plain_events
+from tests.reference.cases import mostly_slow
 
 
 def problem(kind: str, n: int = 500) -> tuple[np.ndarray, np.ndarray]:
@@ -25,7 +26,7 @@ def problem(kind: str, n: int = 500) -> tuple[np.ndarray, np.ndarray]:
     return rng.integers(4, size=len(prob)), prob
 
 
-@pytest.mark.parametrize("kind", ["dirichlet", "ties", "one-hot", "float32", "rounded", "one"])
+@pytest.mark.parametrize("kind", mostly_slow(["dirichlet", "ties", "one-hot", "float32", "rounded", "one"]))
 def test_arrays_give_the_state_of_lists(kind):
     label, prob = problem(kind)
     frozen = np.asfortranarray(prob)

@@ -13,6 +13,7 @@ from caltest import ECE, Canonical, ClassGroups, ClassWise, Confidence, EqualWid
 from caltest.predictions import TopRank, WithinTop
 from caltest.statistics import Spiegelhalter, TemperatureScore
 from caltest.streaming import CalibrationState, RedrawnCells, arrow_states, scan
+from tests.reference.cases import mostly_slow
 
 CELLS = ECE(EqualWidth(15))
 OTHERS = [
@@ -88,6 +89,7 @@ def test_the_order_of_the_classes_does_not_matter():
     assert permuted.test().conclusion == state.test().conclusion
 
 
+@pytest.mark.slow(few_draws=True)
 def test_scans_count_the_same_labels(tmp_path, monkeypatch):
     monkeypatch.setattr("caltest.streaming.scans._fragments._FRAGMENT_ROWS", 100)
     label, prob = problem()
@@ -117,7 +119,7 @@ def test_scans_count_the_same_labels(tmp_path, monkeypatch):
     ).test().verdict.impossible.n_class == number(state)
 
 
-@pytest.mark.parametrize("lens", OTHERS, ids=str)
+@pytest.mark.parametrize("lens", mostly_slow(OTHERS), ids=str)
 def test_another_lens_counts_what_it_shows_as_arrays_do(lens):
     label, prob = problem()
     prob = np.floor(64 * prob)  # sums of 64ths are exact
@@ -130,7 +132,7 @@ def test_another_lens_counts_what_it_shows_as_arrays_do(lens):
     assert numbers[0] == numbers[1]
 
 
-@pytest.mark.parametrize("statistic", [CELLS, Spiegelhalter(), TemperatureScore()], ids=str)
+@pytest.mark.parametrize("statistic", mostly_slow([CELLS, Spiegelhalter(), TemperatureScore()]), ids=str)
 def test_the_others_are_tested_as_if_they_were_alone(statistic):
     lens = Confidence()
     label, prob = problem()
@@ -157,6 +159,7 @@ def calibrated(n_impossible, n=2000):
     return label, prob
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("n_impossible", [1, 2])
 def test_a_state_says_first_what_the_observations_say(n_impossible):
     label, prob = calibrated(n_impossible)
