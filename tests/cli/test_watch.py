@@ -325,7 +325,10 @@ def test_bad_times_are_refused_with_their_place(follow, run, tmp_path):
         assert words in " ".join(err.split())
 
 
-@pytest.mark.parametrize("cuts", mostly_slow([(), (1,), (61,), (58, 60, 61, 63), (30, 62)]))
+@pytest.mark.parametrize(
+    "cuts",
+    [(1,), *(pytest.param(c, marks=pytest.mark.slow(few_draws=True)) for c in ((), (61,), (58, 60, 61, 63), (30, 62)))],
+)
 def test_the_line_of_a_bad_time_does_not_depend_on_what_is_read_at_once(follow, cuts):
     """Observations of the last time wait for a later one, so that an update begins before the lines that were read."""
     lines, *_ = forecasts(60)  # lines 2 to 61
