@@ -5,25 +5,29 @@ drawn directly, so that the true ranks are known: a model has a quality, and a q
 share. A set of ranks is right if it contains the true ranks of all models; the share of right sets must not be below
 the level.
 
-    python benchmarks/leaderboard.py --sets 1000    # appends what is missing, a design after the other
+    python benchmarks/leaderboard.py --sets 1000    # adds the sets that are missing
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from caltest.predictions._lenses import Canonical
+from caltest.predictions._sample import induce
+from caltest.predictions.inputs._times import validate_timing
+from caltest.ranking._measures import Judged
 from caltest.ranking._separation import Contributions
 from caltest.results._decision import level_of
 
 PLACE = Path(__file__).parent.parent / "docs" / "data" / "leaderboard.csv"
-LEVEL, DRAWS = 0.95, 999
+LEVEL, DRAWS = 0.95, 199
 COLUMNS = ("design", "models", "questions", "sets", "covered", "standard_error", "separated", "best")
 
 
@@ -45,6 +49,10 @@ class Design:
         Questions of a cluster, which share their noise.
     copies : int
         So many models are copies of the one before.
+    is_weighted : bool
+        Whether questions have unequal weights.
+    lead : int
+        Questions in time: those closer than this share noise, the sum of the shocks of so many steps.
     """
 
     name: str
@@ -53,12 +61,23 @@ class Design:
     noise: Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
     cluster: int = 1
     copies: int = 0
+    is_weighted: bool = False
+    lead: int = 0
+
+    def shares(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the share of the weight of each unit; unequal ones have an exponential distribution."""
+        n_units = self.n_questions // self.cluster
+        weight = rng.exponential(1, n_units) if self.is_weighted else np.ones(n_units)
+        return weight / weight.sum()
 
     def losses(self, rng: np.random.Generator) -> np.ndarray:
         """Return losses ``(n_models, n_units)``: means over the questions of a cluster."""
         n_units = self.n_questions // self.cluster
         difficulty = rng.exponential(1, n_units)
-        found = self.quality[:, None] + self.noise(rng, (len(self.quality), n_units)) + difficulty
+        noise = self.noise(rng, (len(self.quality), n_units + max(self.lead - 1, 0)))
+        if self.lead:
+            noise = np.lib.stride_tricks.sliding_window_view(noise, self.lead, axis=1).sum(axis=2)
+        found = self.quality[:, None] + noise + difficulty
         if self.cluster > 1:  # half of the variance is that of the questions within clusters
             within = self.noise(rng, (len(self.quality), n_units * self.cluster))
             found += within.reshape(len(self.quality), n_units, self.cluster).mean(axis=2)
@@ -114,6 +133,11 @@ DESIGNS = (
     Design("ten, long tails", np.zeros(10), 100, heavy),
     Design("ten, long tails of half", np.zeros(10), 100, unequal),
     Design("ten, long tails of half", np.zeros(10), 1_000, unequal),
+    Design("ten, unequal weights", np.zeros(10), 100, normal, is_weighted=True),
+    Design("ten equally good, in time", np.zeros(10), 1_000, normal, lead=10),
+    Design("ten, in time, long tails of half", np.zeros(10), 1_000, unequal, lead=10),
+    Design("fifty equally good, little time", np.zeros(50), 200, normal, lead=7),
+    Design("ten apart, in time", ladder(10, 1), 1_000, normal, lead=10),
     Design("ten apart", ladder(10, 0.1), 1_000, normal),
     Design("ties of five", ties(20, 5, 0.2), 1_000, normal),
     Design("twenty equally good, wrong answers", np.zeros(20), 1_000, wrong),
@@ -130,53 +154,62 @@ DESIGNS = (
 
 def one(design: Design, rng: np.random.Generator) -> tuple[bool, float, int]:
     """Return whether all sets contain the true ranks, the share of pairs that are separated, and the first tier."""
-    losses = design.losses(rng)
-    n_models, n_units = losses.shape
-    shares = np.full(n_units, 1 / n_units)
-    found = Contributions(losses * shares, shares, np.zeros((n_models, n_models)), np.ones(n_models, dtype=bool))
-    is_better = found.pvalues(DRAWS, rng) <= level_of(LEVEL)
+    losses, shares = design.losses(rng), design.shares(rng)
+    adds, n_models = losses * shares, len(losses)
+    if design.lead:
+        timing = validate_timing(np.arange(len(shares)), design.lead, len(shares))
+        asked = np.full((len(shares), 2), 0.5), np.zeros(len(shares), dtype=np.int64)
+        judged = Judged(induce(*asked, lens=Canonical(), timing=timing), *asked, shares, LEVEL, 0.5)
+        adds = np.stack([judged.in_units(each) for each in adds])
+        shares = judged.in_units(shares)
+    known = np.ones(n_models, dtype=bool)
+    found = Contributions(adds, shares, np.zeros((n_models, n_models)), known, in_time=design.lead > 0)
+    is_better = found.separate(DRAWS, rng).pvalue <= level_of(LEVEL)
     low, high = 1 + is_better.sum(axis=0), n_models - is_better.sum(axis=1)
     covered = bool(((low <= design.ranks) & (design.ranks <= high)).all())
     return covered, is_better.sum() / (n_models * (n_models - 1) / 2), int((low == 1).sum())
 
 
-def simulate(design: Design, n_sets: int, seconds: float) -> dict[str, object]:
-    """Return the row of a design, from as many sets as there is time for."""
-    started, found = time.process_time(), []
-    for number in range(n_sets):
-        name = [ord(letter) for letter in design.name]
-        found.append(one(design, np.random.default_rng([number, design.n_questions, *name])))
-        if time.process_time() - started > seconds:
-            break
-    covered, separated, best = (np.array(column, dtype=float) for column in zip(*found, strict=True))
-    share = covered.mean()
+def simulate(design: Design, known: dict[str, str], n_sets: int) -> dict[str, object]:
+    """Return the row of a design, from the sets of a row that is known and those that are missing."""
+    start, name = int(known.get("sets", 0)), [ord(letter) for letter in design.name]
+    drawn = [one(design, np.random.default_rng([number, design.n_questions, *name])) for number in range(start, n_sets)]
+    before = [start * float(known.get(column, 0)) for column in ("covered", "separated", "best")]
+    covered, separated, best = (np.sum(np.array(drawn, dtype=float), axis=0) + before) / n_sets
     return {
         "design": design.name,
         "models": len(design.quality),
         "questions": design.n_questions,
-        "sets": len(found),
-        "covered": f"{share:.4f}",
-        "standard_error": f"{np.sqrt(share * (1 - share) / len(found)):.4f}",
-        "separated": f"{separated.mean():.4f}",
-        "best": f"{best.mean():.2f}",
+        "sets": n_sets,
+        "covered": f"{covered:.4f}",
+        "standard_error": f"{np.sqrt(covered * (1 - covered) / n_sets):.4f}",
+        "separated": f"{separated:.4f}",
+        "best": f"{best:.2f}",
     }
 
 
 def main() -> None:
-    """Write the designs, one after the other."""
+    """Write the designs: an eighth of the sets of each, then a quarter, and so on, beginning with what is there."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=1000)
-    parser.add_argument("--seconds", type=float, default=3600.0, help="of the processor, for one design")
     parser.add_argument("--out", type=Path, default=PLACE)
     chosen = parser.parse_args()
-    rows = []
-    for design in DESIGNS:
-        rows.append(simulate(design, chosen.sets, chosen.seconds))
-        with chosen.out.open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-        print(rows[-1], flush=True)
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    if chosen.out.exists():
+        with chosen.out.open(newline="") as file:
+            rows = {(row["design"], row["questions"]): row for row in csv.DictReader(file)}
+    for share in (8, 4, 2, 1):
+        for design in DESIGNS:
+            place = design.name, str(design.n_questions)
+            if int(rows.get(place, {}).get("sets", 0)) >= chosen.sets // share:
+                continue
+            rows[place] = simulate(design, rows.get(place, {}), chosen.sets // share)
+            with chosen.out.open("w", newline="") as file:
+                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+                writer.writeheader()
+                names = [(one.name, str(one.n_questions)) for one in DESIGNS]
+                writer.writerows(rows[name] for name in names if name in rows)
+            print(rows[place], flush=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ from caltest._compiled._jit import kernel
 
 @kernel
 def step_down(better, worse, observed, total, by_share, squares, squared_shares):
-    """Return the adjusted p-value of each pair, ``(n_pairs,)``; pairs are in increasing order of ``observed``.
+    """Return the adjusted p-value of each pair, ``(n_pairs,)``, and the largest ratio of each draw, ``(n_draws,)``.
+
+    Pairs are in increasing order of ``observed``.
 
     ``total`` and ``by_share`` are the sums of each model with the signs of each draw, ``(n_models, n_draws)``.
     """
@@ -33,4 +35,4 @@ def step_down(better, worse, observed, total, by_share, squares, squared_shares)
             pvalue[i] = number / (n_draws + 1)
     for i in range(n_pairs - 2, -1, -1):
         pvalue[i] = max(pvalue[i], pvalue[i + 1])
-    return pvalue
+    return pvalue, largest

@@ -19,7 +19,8 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import named_models, validate_models
 from caltest.predictions.inputs._parts import effective_number
 from caltest.predictions.inputs._refusals import refuse_if, require
-from caltest.predictions.inputs._validation import validate_design, validate_rng
+from caltest.predictions.inputs._times import validate_timing
+from caltest.predictions.inputs._validation import refuse_crossed, validate_design, validate_rng
 from caltest.ranking._measures import KINDS, Found, Judged, Kind, contributions_of
 from caltest.ranking._options import LeaderboardOptions
 from caltest.ranking._ranking import Leaderboard, RankedModel, Ranking
@@ -35,6 +36,7 @@ from caltest.results._progress import reporting
 from caltest.statistics import SquaredL2, Statistic
 from caltest.statistics._base import default_lens
 from caltest.statistics._segments import FEWEST_GROUPS
+from caltest.statistics._sums_in_time import FEWEST_COSINES, fewest_windows, number_of_cosines
 
 _MOST_MISSING = 0.5  # of the observations; a comparison on less than the rest is not what was asked for
 _FEWEST_DIVIDED = 10  # observations or groups: two in each of five folds
@@ -66,10 +68,21 @@ def leaderboard(
 
     and the observed t is that of :math:`\xi_g = 1`. The largest of t is compared with the largest of t*. So two models
     whose differences are symmetric around 0 are compared exactly at every sample size, by a test of random signs; for
-    others the normal limit holds. Where the differences are skewed against the better model, with the third moment g
-    over the cube of their standard error, t is replaced by :math:`t + g t^2 / 3 + g^2 t^3 / 27 + g / 6` (Hall 1992).
+    others the normal limit holds. Where the differences are skewed against the better model, t is replaced by
+    :math:`t + g t^2 / 3 + g^2 t^3 / 27 + g / 6` (Hall 1992), with g their third moment over the cube of their
+    standard error, times 1 + 20 / sqrt(n), at most 3, for n effective units: of the skewness of a long tail, few
+    questions show less than half.
     The confidence set of the rank of a model begins after all models that are shown to be better, and ends before all
     that are shown to be worse. Models whose predictions add the same are tied and never separated.
+
+    With ``time``, what observations less than ``lead`` apart add to a difference may depend on each other in any way;
+    those further apart are taken as uncorrelated. The variance of a difference comes from K cosines of the time, as in
+    `paired_test`, which with the difference itself are nearly K + 1 independent normal numbers of equal variance. So t
+    is compared with that of random directions in K + 1 dimensions, the same for all pairs, instead of random signs: a
+    single pair has Student's distribution with K degrees of freedom, and the largest t of all pairs its own
+    distribution, both for a time that is long compared with the lead (K is at most a third of the windows as long as
+    the lead). Valid if the mean difference does not change in time; if models are better or worse by the season, give
+    the length of a season as ``lead``. With fewer than 9 windows nothing is separated.
 
     Parameters
     ----------
@@ -105,7 +118,9 @@ def leaderboard(
         classes; if predictions are outside [0, 1] or do not sum to 1, are NaN in a part of a row, or more than half of
         the observations lack the prediction of a model; if a label is unknown, ``by`` is no measure or names one twice,
         ``confidence_level`` is not strictly between 0 and 1, or ``n_resamples`` < 1; if there is a ``recalibrator`` for
-        fewer than 10 observations or groups, or the method refuses the observations of the other folds.
+        fewer than 10 observations or groups or together with ``time``, or the method refuses the observations of the
+        other folds; if ``lead`` is given without ``time``, is not positive or longer than the data; if ``time`` is
+        given with ``groups``.
 
     See Also
     --------
@@ -119,8 +134,7 @@ def leaderboard(
     observations), :math:`1 / \sum_g a_g^2`, nothing is separated.
 
     The sets contain all ranks a little too rarely where the losses of some models have a long tail and questions are
-    few: 91 % instead of 95 % with 100 questions, of ten models of which half have lognormal losses
-    (docs/leaderboard.md).
+    very few, because the tail is then not seen: docs/leaderboard.md has the simulated coverage.
 
     References
     ----------
@@ -130,6 +144,8 @@ def leaderboard(
     the American Statistical Association 100, 94-108.
     P. Hall (1992), On the removal of skewness by transformation, Journal of the Royal Statistical Society B 54,
     221-228.
+    E. Lazarus, D. J. Lewis, J. H. Stock and M. W. Watson (2018), HAR inference: recommendations for practice, Journal
+    of Business & Economic Statistics 36, 541-559.
     P. R. Hansen, A. Lunde and J. M. Nason (2011), The model confidence set, Econometrica 79, 453-497.
 
     Examples
@@ -143,7 +159,9 @@ def leaderboard(
     (measures, errors), level, n_resamples = _measures_of(by), options["confidence_level"], options["n_resamples"]
     named, missing = _without_missing(named_models(models, fewest=2))
     outcome, probs = validate_models(y_true, named, options["classes"])
-    design = validate_design(options["sample_weight"], options["groups"], len(outcome))
+    timing = validate_timing(options["time"], options["lead"], len(outcome))
+    design = validate_design(options["sample_weight"], options["groups"], len(outcome), timing)
+    refuse_crossed(design)
     notes = _notes_on_missing(missing, len(outcome))
     weight, group = design["weight"], design["group"]
     counts = ~np.any([*missing.values()], axis=0) if missing else np.ones(len(outcome), dtype=bool)
@@ -152,9 +170,14 @@ def leaderboard(
     outcome = outcome[rows]
     design["weight"] = None if weight is None else weight[rows]
     design["group"] = None if group is None else np.unique(group[rows], return_inverse=True)[1]
+    design["timing"] = None if timing is None else timing[rows].settled()
     share = np.ones(len(rows)) if weight is None else weight[rows]
     share = share / share.sum()
     n_units = len(rows) if design["group"] is None else int(design["group"].max()) + 1
+    refuse_if(
+        recalibrator is not None and timing is not None,
+        "`recalibrator` and `time` cannot be taken together: observations of different folds may depend on each other.",
+    )
     few = recalibrator is not None and n_units < _FEWEST_DIVIDED
     refuse_if(few, f"`recalibrator` needs {_FEWEST_DIVIDED} observations or groups at least, got {n_units}.")
     seeds = validate_rng(options["rng"]).integers(2**63, size=2)
@@ -191,7 +214,7 @@ def leaderboard(
             _ranked(
                 list(named),
                 found[kind.name],
-                contributions_of(found[kind.name], units),
+                contributions_of(found[kind.name], units, in_time=sample.timing is not None),
                 n_resamples,
                 np.random.default_rng(seeds[1]),
                 larger_is_better=kind.larger_is_better,
@@ -203,10 +226,11 @@ def leaderboard(
         rankings=tuple(rankings),
         unranked=tuple(Unranked.of(error, tests[error.name], **about) for error in errors),
         **about,
+        lead=None if sample.timing is None else sample.timing.text,
         n_resamples=n_resamples,
         notes=(
             *notes,
-            *_notes(rankings, units, sample.n_groups),
+            *_notes(rankings, units, sample),
             *few_draws_of_models(len(probs), n_resamples, "holm", level_of(level)),
         ),
     )
@@ -278,8 +302,9 @@ def _ranked(
 ) -> Ranking:
     """Return the models in the order of their estimates, with confidence sets and tiers."""
     order = np.argsort(contributions.estimate, kind="stable")
-    value, pvalue = contributions.estimate[order], contributions.pvalues(n_resamples, rng)[np.ix_(order, order)]
-    is_better = np.asarray(rejects(pvalue, level_of(about["confidence_level"])), dtype=bool)
+    level, separation = level_of(about["confidence_level"]), contributions.separate(n_resamples, rng)
+    value, pvalue = contributions.estimate[order], separation.pvalue[np.ix_(order, order)]
+    is_better = np.asarray(rejects(pvalue, level), dtype=bool)
     adjusted = correct_pvalues([one.measure.pvalue for one in found])
     size = np.abs(value[np.isfinite(value)]).max(initial=0.0)
     models = [
@@ -294,7 +319,14 @@ def _ranked(
         )
         for i, (place, tier) in enumerate(zip(order, tiers(is_better), strict=True))
     ]
-    return Ranking(models=tuple(models), pvalue_better=pvalue, **about)
+    return Ranking(
+        models=tuple(models),
+        pvalue_better=pvalue,
+        value=value,
+        standard_error=separation.error[np.ix_(order, order)],
+        critical_value=separation.critical_value(level),
+        **about,
+    )
 
 
 def _notes_on_parts(rankings: list[Ranking]) -> list[Note]:
@@ -307,8 +339,8 @@ def _notes_on_parts(rankings: list[Ranking]) -> list[Note]:
     return [Note(note.code, f"{some_of([*names])}: {note.text}") for note, names in found.items()]
 
 
-def _notes(rankings: list[Ranking], units: NDArray[np.float64], n_groups: int | None) -> list[Note]:
-    """Return cautions about infinite scores and few units."""
+def _notes(rankings: list[Ranking], units: NDArray[np.float64], sample: Sample) -> list[Note]:
+    """Return cautions about infinite scores, few units and little time."""
     notes, number = _notes_on_parts(rankings), effective_number(units)
     infinite = [model.name for ranking in rankings for model in ranking if math.isinf(model.measure.estimate)]
     if infinite:
@@ -319,8 +351,15 @@ def _notes(rankings: list[Ranking], units: NDArray[np.float64], n_groups: int | 
             "or let no model predict 0."
         )
         notes.append(Note("C216", text))
-    what = "groups" if n_groups is not None else "observations"
-    if rankings and number < FEWEST_GROUPS:
+    timing, what = sample.timing, "groups" if sample.n_groups is not None else "observations"
+    if timing is not None and number_of_cosines(timing) < FEWEST_COSINES:
+        text = (
+            f"The predictions span {timing.n_windows:.3g} times the lead ({timing.text}). Fewer than "
+            f"{fewest_windows()} do not show how much models differ by chance, so that no models are told apart. "
+            "Collect predictions of a longer time."
+        )
+        notes.append(Note("C305", text))
+    elif rankings and timing is None and number < FEWEST_GROUPS:
         text = (
             f"The {what} are worth {number:.2g} of equal weight. Fewer than {FEWEST_GROUPS} show nothing of how much "
             "models differ by chance, so that no models are told apart."

@@ -31,6 +31,7 @@ from caltest.ranking._separation import Contributions
 from caltest.recalibration import CrossFittedDecomposition
 from caltest.results import ConfidenceInterval
 from caltest.results._decision import level_of
+from caltest.statistics._sums_in_time import deviations_in_time
 
 _ROOT_OF_CHANCE = 2**-0.75 * math.gamma(0.75) / math.sqrt(math.pi)
 """Mean of the root of a standard normal number, of which a negative one counts as 0."""
@@ -67,8 +68,11 @@ class Judged:
         return level_of(self.confidence_level) / 2
 
     def in_units(self, values: Floats) -> Floats:
-        """Return the sums of what observations add, over groups if there are any."""
+        """Return the sums of what observations add, over groups if there are any, in time over stretches of it."""
         sample = self.sample
+        if sample.timing is not None:
+            weight, total, added = sample.weight_or_ones, float(values.sum()), values[sample.row]
+            return in_stretches(total, deviations_in_time(sample, added - weight / weight.sum() * total))
         if sample.group is None:
             return values
         group = np.empty(len(values), dtype=np.int64)
@@ -154,11 +158,14 @@ class TypicalError(Kind):
             distribution, sample, cells, confidence_level=judged.confidence_level, lens=None, lens_name=""
         )
         terms = terms_of([sample], cells)[0]
-        linear = 2 * terms.scores / terms.total_weight  # of each unit
-        share = judged.in_units(judged.share)
+        linear = 2 * terms.scores / terms.total_weight  # of each unit, in time of each cosine
+        if sample.timing is None:
+            adds = linear + (terms.estimate - linear.sum()) * judged.in_units(judged.share)
+        else:
+            adds = in_stretches(terms.estimate, linear)
         return Found(
             judged.measure(self, size.root, size.root_interval, _ROOT_OF_CHANCE * math.sqrt(size.null_std)),
-            linear + (terms.estimate - linear.sum()) * share,
+            adds,
             predicted=terms.predicted_deviation,
             is_reliable=terms.minority >= FEW_SURPRISES,
             unknown=terms.unknown,
@@ -192,7 +199,18 @@ KINDS: dict[str, Kind] = {
 """What models can be ranked by, by name."""
 
 
-def contributions_of(found: Sequence[Found], share: Floats) -> Contributions:
+def in_stretches(total: float, deviations: Floats) -> Floats:
+    """Return as many numbers as there are cosines, and one, whose sum is the total.
+
+    Times the cosines of `SumsInTime`, with a step for each number, they are what the cosines of the observations are,
+    ``deviations (n_cosines,)``: sums over stretches of time that are as good as independent of each other.
+    """
+    n = len(deviations) + 1
+    angle = np.pi * (np.arange(n) + 0.5) / n
+    return (total + np.sqrt(2 * (n - 1)) * np.cos(np.outer(angle, np.arange(1, n))) @ deviations) / n
+
+
+def contributions_of(found: Sequence[Found], share: Floats, *, in_time: bool = False) -> Contributions:
     """Return what units add to the estimates of all models."""
     predicted, unknown = (np.array([getattr(one, name) for one in found]) for name in ("predicted", "unknown"))
     few = np.array([not one.is_reliable for one in found])
@@ -202,4 +220,5 @@ def contributions_of(found: Sequence[Found], share: Floats) -> Contributions:
         share=share,
         least=np.hypot(least, np.add.outer(unknown, unknown)),
         is_known=np.array([one.is_known for one in found]),
+        in_time=in_time,
     )

@@ -3,11 +3,11 @@
 from typing import Annotated
 
 from caltest.comparison._options import DrawsOption
-from caltest.predictions.inputs._options import DesignOptions, Option, ReadOptions, WorkOptions
+from caltest.predictions.inputs._options import DesignOptions, Option, ReadOptions, TimeOptions, WorkOptions
 from caltest.predictions.inputs._validation import validate_level
 
 
-class LeaderboardOptions(ReadOptions, DesignOptions, DrawsOption, WorkOptions, total=False):
+class LeaderboardOptions(ReadOptions, DesignOptions, TimeOptions, DrawsOption, WorkOptions, total=False):
     """What a leaderboard takes."""
 
     confidence_level: Annotated[

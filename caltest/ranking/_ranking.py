@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 
 from caltest.estimation._measure import Measure
 from caltest.estimation.event._event_estimate import show_interval
-from caltest.predictions.inputs._refusals import refuse
+from caltest.hypothesis_tests._power_curve import validate_power
+from caltest.predictions.inputs._refusals import refuse, refuse_if, require
+from caltest.ranking._sample_size import QuestionsNeeded, questions_for
 from caltest.ranking._unranked import Unranked, place_of, some_of, why_unranked
 from caltest.recalibration import CrossFittedDecomposition
 from caltest.results import ConfidenceInterval, Note, Result
@@ -107,6 +110,13 @@ class Ranking(Result):
         The models in the order of their estimates.
     pvalue_better : array of shape (n_models, n_models)
         P-value of "model i is not better than model j", adjusted for all pairs, in the order of ``models``.
+    value : array of shape (n_models,)
+        What models are ordered by, the smallest first: the estimate, minus the accuracy, or the squared l2 error.
+    standard_error : array of shape (n_models, n_models)
+        Standard error of the difference of two values; 0 where it is not known.
+    critical_value : float
+        So many standard errors tell two models apart with the confidence level of all sets; infinite with too few
+        units or draws. Once some models are told apart, fewer are enough for the others.
     larger_is_better : bool
         Whether larger values of the measure are better.
     confidence_level : float
@@ -134,12 +144,15 @@ class Ranking(Result):
 
     models: tuple[RankedModel, ...]
     pvalue_better: NDArray[np.float64]
+    value: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    critical_value: float
     larger_is_better: bool
     confidence_level: float
     n_samples: int
     n_groups: int | None = None
 
-    _left_out: ClassVar[frozenset[str]] = frozenset({"pvalue_better"})
+    _left_out: ClassVar[frozenset[str]] = frozenset({"pvalue_better", "value", "standard_error"})
     _derived: ClassVar[tuple[str, ...]] = ("name", "best", "n_separated", "conclusion")
 
     def __iter__(self) -> Iterator[RankedModel]:
@@ -195,6 +208,68 @@ class Ranking(Result):
         """
         shown = self.is_better[:, self._place(name)]
         return tuple(model.name for model, is_better in zip(self.models, shown, strict=True) if is_better)
+
+    def sample_size(self, pair: tuple[str, str] | None = None, *, power: float = 0.8) -> QuestionsNeeded:
+        r"""Return how many more observations tell two models apart.
+
+        With the difference D of their estimates, its standard error s with n observations, and the critical value c of
+        the largest studentised difference of all pairs of models, this takes
+
+        .. math:: N = n \Bigl(\frac{(c + z)\, s}{D}\Bigr)^2
+
+        observations in all, where z is the normal quantile of the power, because s falls with the root of N and D over
+        its standard error is about normal. For the l2 error D is a difference of squared errors. With groups n and N
+        are numbers of groups like these. Of skewed losses or small N more are needed; once other models are told apart,
+        or if all predictions are nearly calibrated and compared by the l2 error, fewer.
+
+        Parameters
+        ----------
+        pair : tuple of two str, optional
+            Two models; the first two of the table by default.
+        power : float
+            Probability of telling them apart, if their true difference is the estimated one.
+
+        Returns
+        -------
+        QuestionsNeeded
+            Prints as a sentence; ``n_more`` is the number.
+
+        Raises
+        ------
+        KeyError
+            If there is no model of a name.
+        TypeError
+            If ``pair`` is not a pair of names.
+        ValueError
+            If the models have equal estimates or one is infinite, nothing is known of how much they differ by chance,
+            or ``power`` is not between 1 - ``confidence_level`` and 1.
+        """
+        power = validate_power(power, level_of(self.confidence_level))
+        names = (self.models[0].name, self.models[1].name) if pair is None else pair
+        is_pair = isinstance(names, list | tuple) and len(names) == 2 and all(isinstance(name, str) for name in names)
+        require(is_pair, "`pair` must be the names of two models", pair, right_type=False)
+        first, second = sorted(self._place(name) for name in names)
+        better, worse = self.models[first], self.models[second]
+        gap, error = float(self.value[second] - self.value[first]), float(self.standard_error[first, second])
+        refuse_if(
+            not 0 < gap < math.inf or not 0 < error * self.critical_value < math.inf,
+            f"{better.name!r} and {worse.name!r} have a difference of {gap:.3g} with the standard error {error:.3g} "
+            f"and {self.critical_value:.3g} of these tell two models apart: no sample size can be computed. Choose two "
+            "models with different finite estimates; take more groups or draws if no number tells models apart.",
+        )
+        n_now = self.n_samples if self.n_groups is None else self.n_groups
+        return QuestionsNeeded(
+            better=better.name,
+            worse=worse.name,
+            words=self.words,
+            difference=gap,
+            standard_error=error,
+            critical_value=self.critical_value,
+            power=power,
+            n_now=n_now,
+            n_needed=questions_for(gap / error, self.critical_value, power, n_now),
+            are_groups=self.n_groups is not None,
+        )
 
     @property
     def conclusion(self) -> str:
@@ -350,8 +425,10 @@ class Leaderboard(Result):
         Number of observations on which the models were compared.
     n_groups : int or None
         Number of their groups, if only groups are independent.
+    lead : str or None
+        Of predictions in time: those closer than this may depend on each other.
     n_resamples : int
-        Number of draws of random signs.
+        Number of draws of random signs, in time of random directions.
     notes : tuple of Note
         Cautions.
 
@@ -378,6 +455,7 @@ class Leaderboard(Result):
     n_samples: int
     n_groups: int | None
     n_resamples: int
+    lead: str | None = None
     notes: tuple[Note, ...] = ()
 
     plot = Picture("plot_leaderboard")
@@ -411,6 +489,29 @@ class Leaderboard(Result):
         """Which models may be the best by the first measure; if none ranks them, which are not calibrated."""
         return self.measures[0].conclusion
 
+    def sample_size(self, pair: tuple[str, str] | None = None, *, power: float = 0.8) -> QuestionsNeeded:
+        """Return how many more observations tell two models apart by the first measure, as `Ranking.sample_size`.
+
+        Parameters
+        ----------
+        pair : tuple of two str, optional
+            Two models; the first two of the table by default.
+        power : float
+            Probability of telling them apart, if their true difference is the estimated one.
+
+        Returns
+        -------
+        QuestionsNeeded
+            Prints as a sentence; ``n_more`` is the number.
+
+        Raises
+        ------
+        ValueError
+            If no measure ranks the models, and what `Ranking.sample_size` refuses.
+        """
+        refuse_if(not self.rankings, "no measure ranks the models; take one of those by which `leaderboard` ranks.")
+        return self.rankings[0].sample_size(pair, power=power)
+
     def to_frame(self) -> pd.DataFrame:
         """Return the models as a pandas frame, one row for each measure and model.
 
@@ -439,6 +540,7 @@ class Leaderboard(Result):
         return [*found, *([why_unranked(self.unranked)] if self.unranked else [])]
 
     def _describe(self) -> Description:
-        title = f"Leaderboard ({sized(self.n_samples, self.n_groups)}, {len(self.measures[0])} models)"
+        closer = "" if self.lead is None else f", which may depend on each other within {self.lead}"
+        size = f"{sized(self.n_samples, self.n_groups)}{closer}, {len(self.measures[0])} models"
         tables = [*(one for ranking in self.rankings for one in ranking.tables), *(one.table for one in self.unranked)]
-        return Description(title, self.sentences, tables, self.remarks, self.notes)
+        return Description(f"Leaderboard ({size})", self.sentences, tables, self.remarks, self.notes)

@@ -9,7 +9,11 @@ same for all pairs and models.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +21,37 @@ from caltest._compiled._step_down import step_down
 from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._parts import effective_number
 from caltest.statistics._segments import FEWEST_GROUPS
+from caltest.statistics._sums_in_time import FEWEST_COSINES
 
 _SIMILAR = 1e-6  # relative; squares of similar models are summed over their differences, not cancelled
 _EQUAL = 1e-24  # relative squares of models that differ by rounding
 _MOST_SKEWED = 1.0  # third moment of a difference over the cube of its standard error
+_UNSEEN, _MOST_UNSEEN = 20.0, 3.0  # over the root of the number of units: how much skewness they do not show
 _BLOCK = 2**10  # units whose signs are held at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """Which models are shown to be better than which.
+
+    Attributes
+    ----------
+    pvalue : array of shape (n_models, n_models)
+        Adjusted p-value of "row j is not better than column k".
+    error : array of shape (n_models, n_models)
+        Standard error of the difference of two estimates; 0 where nothing is known of it.
+    largest : array of shape (n_resamples,)
+        The largest difference of any two models in standard errors, of each draw.
+    """
+
+    pvalue: Floats
+    error: Floats
+    largest: Floats
+
+    def critical_value(self, level: float) -> float:
+        """Return how many standard errors separate two models among all; infinite with too few draws."""
+        number = int((len(self.largest) + 1) * level * (1 + _SIMILAR))
+        return float(np.sort(self.largest)[-number]) if number else math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,26 +68,35 @@ class Contributions:
         What the standard error of a difference is at least, where labels show hardly any; 0 elsewhere.
     is_known : array of shape (n_models,)
         False for models with an infinite estimate, which is worse than every finite one.
+    in_time : bool
+        Whether the units are stretches of time, whose normal limit knows no other direction than their sum.
     """
 
     adds: Floats
     share: Floats
     least: Floats
     is_known: np.ndarray
+    in_time: bool = False
 
     @property
     def estimate(self) -> Floats:
         """The estimates, ``(n_models,)``."""
         return np.where(self.is_known, self.adds.sum(axis=1), np.inf)
 
-    def pvalues(self, n_resamples: int, rng: np.random.Generator) -> Floats:
-        """Return the adjusted p-value of "row j is not better than column k", ``(n_models, n_models)``."""
+    @property
+    def is_enough(self) -> bool:
+        """Whether the units show how much estimates vary."""
+        fewest = FEWEST_COSINES + 1 if self.in_time else FEWEST_GROUPS
+        return effective_number(self.share) > fewest * (1 - _SIMILAR)
+
+    def separate(self, n_resamples: int, rng: np.random.Generator) -> Separation:
+        """Return which models are shown to be better than which."""
         n_models = len(self.adds)
         found = np.ones((n_models, n_models))
+        error, largest = np.zeros((n_models, n_models)), np.full(n_resamples, np.inf)
+        if not self.is_enough:
+            return Separation(found, error, largest)
         found[np.ix_(self.is_known, ~self.is_known)] = 0.0
-        if effective_number(self.share) < FEWEST_GROUPS:
-            found[:] = 1.0
-            return found
         scale = np.square(self.adds).sum(axis=1)
         # Rows without what all models have in common, in an order that neither rows nor models of the caller change.
         centred = np.where(self.is_known[:, None], self.adds, 0.0)
@@ -76,15 +115,19 @@ class Contributions:
         spread = square - 2 * gap * (shared[worse] - shared[better]) + np.square(gap) * squared_shares
         spread = np.maximum(spread, 1e-12 * square)
         ratio = effective_number(share) / (effective_number(share) - 1)
-        skewness = _cubes(centred - estimate[:, None] * share)[better, worse] / spread**1.5
-        observed = np.square(gap) / np.maximum(spread, np.square(self.least[better, worse]) / ratio)
-        observed = np.square(_least_without_skewness(np.sqrt(observed), skewness))
+        variance = np.maximum(ratio * spread, np.square(self.least[better, worse]))
+        error[better, worse] = error[worse, better] = np.sqrt(variance)
+        observed = ratio * np.square(gap) / variance
+        if not self.in_time:
+            skewness = _cubes(centred - estimate[:, None] * share)[better, worse] / spread**1.5
+            unseen = min(_MOST_UNSEEN, 1 + _UNSEEN / math.sqrt(effective_number(share)))
+            observed = np.square(_least_without_skewness(np.sqrt(observed), unseen * skewness))
         rank = np.lexsort((worse, better, observed))
         better, worse, observed = better[rank], worse[rank], observed[rank]
-        total, by_share = _signed_sums(centred, share, n_resamples, rng)
-        if len(observed):
-            found[better, worse] = step_down(better, worse, observed, total, by_share, squares, squared_shares)
-        return found
+        draw = _directions if self.in_time else _signs
+        total, by_share = _drawn_sums(centred, share, partial(draw, rng, n_resamples))
+        found[better, worse], largest = step_down(better, worse, observed, total, by_share, squares, squared_shares)
+        return Separation(found, error, np.sqrt(largest / ratio))
 
 
 def _squares(adds: Floats, scale: Floats) -> Floats:
@@ -116,20 +159,34 @@ def _least_without_skewness(t: Floats, skewness: Floats) -> Floats:
 
     The transformation is that of Hall (1992), ``t + g t^2 / 3 + g^2 t^3 / 27 + g / 6``.
     """
-    g = np.maximum(skewness, -_MOST_SKEWED)
+    g = np.clip(skewness, -_MOST_SKEWED, 0.0)
     return np.clip(t + g * t**2 / 3 + g**2 * t**3 / 27 + g / 6, 0.0, t)
 
 
-def _signed_sums(adds: Floats, share: Floats, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return sums with random signs of what units add, and of that times their share, ``(n_models, n_resamples)``."""
-    total, by_share = np.zeros((2, len(adds), n_resamples))
-    is_equal = np.ptp(share) <= 1e-12 * share.max()
-    for start in range(0, len(share), _BLOCK):
-        some = slice(start, start + _BLOCK)
-        signs = 2.0 * rng.integers(0, 2, size=(len(share[some]), n_resamples), dtype=np.int8) - 1.0
-        total += adds[:, some] @ signs
+def _signs(rng: np.random.Generator, n_resamples: int, n_units: int) -> Iterator[Floats]:
+    """Yield random signs of some units after the other, ``(n_some, n_resamples)``."""
+    for start in range(0, n_units, _BLOCK):
+        size = (min(_BLOCK, n_units - start), n_resamples)
+        yield 2 * rng.integers(0, 2, size=size, dtype=np.int8).astype(np.float64) - 1
+
+
+def _directions(rng: np.random.Generator, n_resamples: int, n_units: int) -> Iterator[Floats]:
+    """Yield random directions, as long as signs are: what independent normal units are as often as any other one."""
+    normal = rng.standard_normal((n_units, n_resamples))
+    length = np.sqrt(np.square(normal).sum(axis=0) / n_units)
+    yield np.divide(normal, length)
+
+
+def _drawn_sums(adds: Floats, share: Floats, draws: Callable[[int], Iterator[Floats]]) -> tuple[Floats, Floats]:
+    """Return sums of what units add times draws, and of that times their share, ``(n_models, n_resamples)``."""
+    total: Any = 0.0
+    by_share: Any = 0.0
+    start, is_equal = 0, np.ptp(share) <= 1e-12 * share.max()
+    for signs in draws(len(share)):
+        some = slice(start, start := start + len(signs))
+        total = total + adds[:, some] @ signs
         if not is_equal:
-            by_share += (adds[:, some] * share[some]) @ signs
+            by_share = by_share + (adds[:, some] * share[some]) @ signs
     return total, total * share[0] if is_equal else by_share
 
 

@@ -17,6 +17,7 @@ NAMES = {
     ("", "track"): "training_track",
     ("comparison", "FoldComparison"): "comparison.ModelComparison",
     ("comparison", "FoldDifferences"): "comparison.DifferenceResult",
+    ("clinical", "Measure"): "estimation.Measure",
     ("comparison", "track"): "training_track",
     ("estimation", "overconfidence"): "estimation.overconfidence_score",
     ("estimation", "underconfidence"): "estimation.underconfidence_score",

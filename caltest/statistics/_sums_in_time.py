@@ -54,6 +54,16 @@ def cosines(timing: Timing) -> Iterator[Floats]:
         yield (math.sqrt(2) * np.cos(j * angle))[timing.step]
 
 
+def deviations_in_time(sample: Sample, parts: Floats) -> Floats:
+    """Return what each cosine says by how much a sum deviates, ``(n_cosines,)``; their squares add up to its variance.
+
+    ``parts (n_samples,)`` is what each observation adds to the sum, minus the mean of their weight.
+    """
+    assert sample.timing is not None
+    whole = np.zeros(sample.n_samples, dtype=np.int64)
+    return _cosine_sums(sample.timing, whole, parts[:, None], sample.weight_or_ones, 1)[:, 0, 0]
+
+
 @dataclass(frozen=True, eq=False)
 class SumsInTime:
     r"""The sums of a sample over cells (bins) and times, and the debiased squared l2 error.

@@ -120,6 +120,54 @@ def test_few_groups_separate_nothing_and_a_note_has_their_number():
     assert "Fewer than 5" in next(note.text for note in board.notes if note.code == "C303")
 
 
+def test_a_lead_of_one_step_changes_nothing_and_a_longer_one_is_named():
+    y_true, models = problem(300)
+    plain = ct.leaderboard(y_true, models, **FAST).to_dict()
+    assert ct.leaderboard(y_true, models, time=np.arange(300), **FAST).to_dict() == plain
+    board = ct.leaderboard(y_true, models, time=np.arange(300), lead=7, **FAST)
+    assert board.lead == "7"
+    assert "which may depend on each other within 7," in str(board)
+    assert board["brier"].to_frame()["estimate"].tolist() == pytest.approx(
+        [one["measure"]["estimate"] for one in plain["rankings"][1]["models"]]
+    )
+    assert board["brier"].pvalue_better.min() < 0.05
+
+
+def test_the_order_of_observations_in_time_changes_nothing():
+    y_true, models = problem(200)
+    order = np.random.default_rng(1).permutation(200)
+    options = {"by": "brier", "lead": 5, **FAST}
+    board = ct.leaderboard(y_true, models, time=np.arange(200), **options)["brier"]
+    moved = {name: prob[order] for name, prob in models.items()}
+    again = ct.leaderboard(y_true[order], moved, time=np.arange(200)[order], **options)["brier"]
+    assert np.abs(board.pvalue_better - again.pvalue_better).max() <= 0.02  # of 99 draws, sums that rounding reorders
+
+
+def test_little_time_separates_nothing_and_a_note_has_its_length():
+    y_true, models = problem(100)
+    board = ct.leaderboard(y_true, models, by="brier", time=np.arange(100), lead=20, **FAST)
+    assert board["brier"].n_separated == 0
+    assert "span 5 times the lead (20). Fewer than 9" in next(note.text for note in board.notes if note.code == "C305")
+
+
+@pytest.mark.slow
+def test_models_that_are_equally_good_in_time_are_seldom_separated():
+    """Predictions of a label that is known after ten steps: their errors are shared by ten days in a row."""
+    rng, n, lead, n_sets, missed = np.random.default_rng(11), 400, 10, 150, {"with": 0, "without": 0}
+    for _ in range(n_sets):
+        shock = np.convolve(rng.normal(size=n + lead - 1), np.ones(lead) / np.sqrt(lead), "valid")
+        y_true = (shock > 0).astype(int)
+        models = {}
+        for name in "abcd":
+            own = np.convolve(rng.normal(size=n + lead - 1), np.ones(lead) / np.sqrt(lead), "valid")
+            models[name] = 1 / (1 + np.exp(-own))
+        for name, options in {"with": {"time": np.arange(n), "lead": lead}, "without": {}}.items():
+            board = ct.leaderboard(y_true, models, by="brier", n_resamples=99, rng=rng, progress=False, **options)
+            missed[name] += board["brier"].n_separated > 0
+    assert missed["with"] <= n_sets * 0.05 + 4 * np.sqrt(n_sets * 0.05 * 0.95)
+    assert missed["without"] > n_sets * 0.2
+
+
 @pytest.mark.parametrize(
     ("change", "error", "text"),
     [
@@ -136,6 +184,9 @@ def test_few_groups_separate_nothing_and_a_note_has_their_number():
         ({"by": "SquaredL2"}, ValueError, 'name it "l2"'),
         ({"by": ("KS", ct.KS())}, ValueError, "different measures"),
         ({"by": [3]}, TypeError, "`by` must be a statistic"),
+        ({"time": [0, 1, 2, 3], "groups": [0, 0, 1, 1]}, ValueError, "`groups` and `time` cannot be taken together"),
+        ({"time": range(4), "recalibrator": "temperature"}, ValueError, "`recalibrator` and `time` cannot be taken"),
+        ({"lead": 2}, ValueError, "`lead` needs `time`"),
         ({"by": ("l2", "l2")}, ValueError, "different measures"),
         ({"by": ()}, ValueError, "one measure at least"),
         ({"by": 3}, TypeError, "`by` must be a measure"),

@@ -6,15 +6,19 @@ import pytest
 import caltest as ct
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import induce
+from caltest.predictions.inputs._times import Timing
 from caltest.ranking._measures import KINDS, Judged
+from caltest.statistics._segments import cells_of_groups
+from caltest.statistics._sums_in_time import SumsInTime
 from tests.reference.examples import draw_labels
+from tests.reference.in_time import number_of_cosines
 
 
-def judged(n=80, n_classes=3, weight=None, group=None, seed=0):
+def judged(n=80, n_classes=3, weight=None, group=None, timing=None, seed=0):
     rng = np.random.default_rng(seed)
     prob = rng.dirichlet(np.full(n_classes, 0.6), n)
     outcome = draw_labels(prob, rng)
-    sample = induce(prob, outcome, lens=Canonical(), weight=weight, group=group)
+    sample = induce(prob, outcome, lens=Canonical(), weight=weight, group=group, timing=timing)
     share = np.full(n, 1 / n) if weight is None else weight / weight.sum()
     return Judged(sample, prob, outcome, share, 0.95, 0.5)
 
@@ -43,6 +47,27 @@ def test_units_add_up_to_the_estimates(n_classes, design):
     assert found.measure.estimate == pytest.approx(expected.root)
     assert found.adds.sum() == pytest.approx(expected.estimate)
     assert tuple(found.measure.confidence_interval) == pytest.approx(tuple(expected.root_interval))
+
+
+@pytest.mark.parametrize("name", list(KINDS))
+def test_units_in_time_have_the_sum_and_the_cosines_of_the_observations(name):
+    step = np.random.default_rng(3).permutation(80)
+    one, plain = judged(timing=Timing(step, 4, "4")), judged()
+    found, number = KINDS[name].of(one), number_of_cosines(step, 4)
+    share = one.in_units(one.share)
+    assert share == pytest.approx(np.full(number + 1, 1 / (number + 1)))
+    if name == "l2":
+        terms = SumsInTime.of(one.sample, cells_of_groups(one.sample))
+        expected, deviation = terms.estimate, 2 * terms.scores / terms.total_weight
+    else:
+        adds = KINDS[name].of(plain).adds
+        expected = adds.sum()
+        angle = np.pi * np.outer(np.arange(1, number + 1), step + 0.5) / 80
+        deviation = np.sqrt(2 / number) * np.cos(angle) @ (adds - adds.mean())
+    assert found.adds.sum() == pytest.approx(expected)
+    angle = np.pi * np.outer(np.arange(1, number + 1), np.arange(number + 1) + 0.5) / (number + 1)
+    assert np.sqrt(2 / number) * np.cos(angle) @ found.adds == pytest.approx(deviation)
+    assert ((found.adds - expected * share) ** 2).sum() == pytest.approx(number / (number + 1) * (deviation**2).sum())
 
 
 def test_what_calibrated_predictions_have_is_the_mean_over_drawn_labels():

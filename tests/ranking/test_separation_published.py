@@ -41,7 +41,7 @@ def countries():
     share = np.full(n_units, 1 / n_units)
     adds = (score.mean() - score)[:, None] * share + error[:, None] * independent
     found = Contributions(adds, share, np.zeros((len(names), len(names))), np.ones(len(names), dtype=bool))
-    return names, score, found.pvalues(1999, np.random.default_rng(1))
+    return names, score, found.separate(1999, np.random.default_rng(1)).pvalue
 
 
 def test_the_five_best_countries(countries):

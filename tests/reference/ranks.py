@@ -11,11 +11,14 @@ def studentised(adds, shares, signs):
 
 
 def least_without_skewness(adds, shares):
-    """A studentised difference that is positive, or what Hall's transformation leaves of it if that is less."""
+    """A studentised difference that is positive, or what Hall's transformation leaves of it if that is less.
+
+    The skewness is twice that of the units.
+    """
     total = sum(adds)
     centred = [d - share * total for d, share in zip(adds, shares, strict=True)]
     spread = sum(d * d for d in centred)
-    t, skewness = total / sqrt(spread), max(sum(d**3 for d in centred) / spread**1.5, -1)
+    t, skewness = total / sqrt(spread), max(2 * sum(d**3 for d in centred) / spread**1.5, -1)
     return min(t, max(0, t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6))
 
 

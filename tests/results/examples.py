@@ -96,6 +96,7 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     ranking.Leaderboard: lambda: ct.leaderboard(
         problem()[0], three_models(), by=("log_score", "brier", "l2", "KS", "ECE"), n_resamples=199, rng=0
     ),
+    ranking.QuestionsNeeded: lambda: example(ranking.Leaderboard).sample_size(("sharp", "vague")),
     ranking.Ranking: lambda: example(ranking.Leaderboard)["brier"],
     ranking.RankedModel: lambda: example(ranking.Ranking).models[0],
     ranking.Unranked: lambda: example(ranking.Leaderboard)["KS"],

@@ -12,6 +12,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._parts import effective_number
 from caltest.resampling.draws._signs import sums_of_groups
 from caltest.results import ConfidenceInterval
+from caltest.statistics._sums_in_time import FEWEST_COSINES, deviations_in_time, number_of_cosines
 
 FEWEST_UNITS = 6
 """Observations, or groups of them, that show how much a mean varies."""
@@ -34,9 +35,15 @@ class Spread:
 
         ``influence`` :math:`\psi_i` has the mean 0. The sums of these terms in each group are independent, or the terms
         themselves where all observations are. The quantile is that of the normal distribution, with groups that of
-        Student's for their number minus 1. None if nothing varies, or with fewer than 6 groups or observations.
+        Student's for their number minus 1. None if nothing varies, or with fewer than 6 groups or observations. In time
+        the variance comes from cosines (`SumsInTime`), the quantile is Student's for their number, and no skewness is
+        known; None with fewer than 3.
         """
         parts, number = influence * sample.weight_or_ones / sample.n_samples, sample.n_samples
+        if sample.timing is not None:
+            error = math.sqrt(float(np.square(deviations_in_time(sample, parts)).sum()))
+            is_known = number_of_cosines(sample.timing) >= FEWEST_COSINES and 0 < error < math.inf
+            return cls(error, 0.0, cls.quantile_of(sample, missed)) if is_known else None
         if sample.n_groups is not None:
             parts, number = sums_of_groups(sample, parts), sample.n_groups
         if number < FEWEST_UNITS:
@@ -53,6 +60,8 @@ class Spread:
         """Return the quantile 1 - ``missed`` of a standardised difference."""
         from scipy.special import ndtri, stdtrit
 
+        if sample.timing is not None:
+            return float(stdtrit(number_of_cosines(sample.timing), 1 - missed))
         if sample.n_groups is None:
             return float(ndtri(1 - missed))
         return float(stdtrit(max(sample.n_groups - 1, 1), 1 - missed))
@@ -101,6 +110,8 @@ def share_interval(happened: Floats, sample: Sample, missed: float) -> tuple[flo
     share = float(np.average(happened, weights=sample.weight))
     spread = Spread.of(happened - share, sample, missed)
     worth = float(sample.n_groups or effective_number(sample.weight_or_ones))
+    if sample.timing is not None:
+        worth = min(worth, sample.timing.n_windows)
     quantile = Spread.quantile_of(sample, missed)
     if spread is not None and 0 < share < 1:
         worth = share * (1 - share) / spread.error**2

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtri, stdtrit
 
-from caltest.estimation.scores._mean_interval import logit_interval, mean_interval
+from caltest.estimation.scores._mean_interval import logit_interval, mean_interval, share_interval
 from caltest.predictions._sample import make_sample
+from tests.reference.in_time import number_of_cosines
 
 
 def sample_of(n, **design):
@@ -52,6 +53,26 @@ def test_nothing_is_said_where_nothing_varies_or_with_few_units():
     assert np.isnan(mean_interval(1.0, np.arange(5.0) - 2, sample_of(5), 0.025).low)
     assert np.isnan(mean_interval(1.0, np.arange(40.0), sample_of(40, groups=np.arange(40) % 5), 0.025).low)
     assert np.isnan(logit_interval(1.0, np.arange(40.0), sample_of(40), 0.025, 20).low)
+
+
+def test_in_time_the_variance_comes_from_cosines():
+    rng, n, lead = np.random.default_rng(4), 90, 6
+    values = np.convolve(rng.normal(size=n + lead - 1), np.ones(lead), "valid")
+    sample = sample_of(n, time=np.arange(n), lead=lead)
+    number = number_of_cosines(np.arange(n), lead)
+    angle = np.pi * np.outer(np.arange(1, number + 1), np.arange(n) + 0.5) / n
+    error = np.sqrt(np.mean((np.sqrt(2) * np.cos(angle) @ (values - values.mean())) ** 2)) / n
+    low, high = mean_interval(values.mean(), (values - values.mean())[sample.row], sample, 0.025)
+    reach = stdtrit(number, 0.975) * error
+    assert (low, high) == pytest.approx((values.mean() - reach, values.mean() + reach))
+    assert np.isnan(mean_interval(0.0, values[sample.row], sample_of(n, time=np.arange(n), lead=20), 0.025).low)
+
+
+def test_a_share_of_none_in_time_is_worth_as_many_as_there_are_windows():
+    sample, alone = sample_of(90, time=np.arange(90), lead=6), sample_of(15)
+    found, expected = (share_interval(np.zeros(one.n_samples), one, 0.025)[1].high for one in (sample, alone))
+    square, normal = stdtrit(number_of_cosines(np.arange(90), 6), 0.975) ** 2, ndtri(0.975) ** 2
+    assert (found, expected) == pytest.approx((square / (15 + square), normal / (15 + normal)))
 
 
 @pytest.mark.parametrize("shape", [0.3, 1.0])
