@@ -46,7 +46,7 @@ def svg(source: str) -> str:
         parts.append(f'<path class="arrow" d="M{x} {y} C{x} {y + DOWN * 0.7} {u} {v - DOWN * 0.7} {u} {v - 6}"/>')
         parts.append(f'<path class="tip" d="M{u - 4} {v - 8} L{u + 4} {v - 8} L{u} {v} z"/>')
         if label:
-            parts.append(f'<text class="label" x="{(3 * x + u) / 4 + 8}" y="{y + DOWN * 0.55}">{escape(label)}</text>')
+            parts.append(f'<text class="label" x="{u + 8}" y="{v - 12}">{escape(label)}</text>')
     for name, (x, y) in corner.items():
         large, _, small = words[name].partition("<br/>")
         small = re.sub(r"</?i>", "", small)
