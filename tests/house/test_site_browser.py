@@ -13,7 +13,7 @@ import pytest
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDTHS = [400, 1600]
 PAGES = ["index", "guides", "theory", "statistics", "examples/index", "examples/reliability", "reference/index"]
-PAGES += ["reference/generated/caltest.calibration_test", "search"]
+PAGES += ["reference/generated/caltest.calibration_test", "search", "validity-table", "how-a-call-runs"]
 """Opened in the browser; links are followed on all pages."""
 
 LOOK = """
