@@ -1,4 +1,4 @@
-"""Pictures of one test or example are closed before the next; examples that need PyTorch wait for it; time limits."""
+"""Pictures of one test or example are closed before the next; examples that need PyTorch wait for it; marks; limits."""
 
 import gc
 import os
@@ -25,9 +25,16 @@ At the limit the process is ended by a thread, which compiled code cannot hold u
 """
 
 
+SLOW_PAGES = ("curves", "fairness", "language-models", "which-estimator")
+"""Pages whose examples take more than a second, which run with the slow tests."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
-    """Give marked tests their time limits."""
+    """Mark pages that take long, and give marked tests their time limits."""
     for item in items:
+        if item.path.suffix == ".md" and item.path.stem in SLOW_PAGES:
+            item.add_marker(pytest.mark.slow)
         limits = [seconds for mark, seconds in SECONDS.items() if item.get_closest_marker(mark)]
         if limits and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(min(limits)))

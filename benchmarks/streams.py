@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 from scipy.special import expit, logit, ndtr, ndtri
 
 YEAR = 365
@@ -29,6 +28,8 @@ class Stream:
 
 def autoregression(rng, phi, n):
     """Return a stationary autoregression ``(n,)`` with variance 1."""
+    from scipy.signal import lfilter
+
     noise = rng.standard_normal(n)
     noise[1:] *= np.sqrt(1 - phi * phi)
     return lfilter([1.0], [1.0, -phi], noise)

@@ -6,6 +6,7 @@ import math
 import pickle
 import pkgutil
 import re
+from collections.abc import Iterable
 from dataclasses import MISSING, FrozenInstanceError, dataclass, fields, replace
 from functools import cache
 from typing import Any
@@ -26,7 +27,7 @@ from caltest.resampling.engine._run import settle
 from caltest.statistics import Statistic
 from caltest.statistics._base import default_lens
 from tests.reference import examples, naive
-from tests.reference.cases import check_refused, failures
+from tests.reference.cases import check_refused, failures, mostly_slow
 from tests.reference.examples import STATISTICS, VIEWS, View, counted, draw_labels
 from tests.statistics.problems import PROFILE, event_problems, problems
 
@@ -34,6 +35,12 @@ EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
 EVERY = pytest.mark.parametrize("kind", STATISTICS, ids=lambda kind: kind.__name__)
 """One test for each statistic of the package."""
+
+FITTED = caltest.statistics.GiViTI
+FITTED_LAST = pytest.mark.parametrize(
+    "kinds", mostly_slow([[kind for kind in STATISTICS if kind is not FITTED], [FITTED]]), ids=["usual", "fitted"]
+)
+"""All statistics, those whose fits to separated labels take long in a slow test."""
 
 
 def of_kind(kind: type[Statistic]) -> list[Statistic]:
@@ -45,9 +52,9 @@ def of_kind(kind: type[Statistic]) -> list[Statistic]:
     return [kind(), *([small[kind]] if kind in small else [])]
 
 
-def simple() -> list[Statistic]:
+def simple(kinds: Iterable[type[Statistic]] = STATISTICS) -> list[Statistic]:
     """Small statistics that have a value on one data set: those above, components instead of combinations."""
-    return [part for kind in STATISTICS for found in of_kind(kind) for part in found.components[:3]]
+    return [part for kind in kinds for found in of_kind(kind) for part in found.components[:3]]
 
 
 @cache
@@ -188,9 +195,10 @@ def test_counts_serve_as_well_as_labels(kind, share):
     assert failures(cases, check) == {}
 
 
+@FITTED_LAST
 @PROFILE
 @given(problem=problems(), data=st.data())
-def test_row_order_does_not_matter(problem, data):
+def test_row_order_does_not_matter(problem, data, kinds):
     y_true, y_prob = problem
     order = data.draw(st.permutations(range(len(y_true))))
     weight = np.arange(1.0, len(y_true) + 1)
@@ -211,7 +219,7 @@ def test_row_order_does_not_matter(problem, data):
             one, other = (value(statistic, sample) for sample in samples_of_one)
             assert math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-12), f"{one}, {other}, {samples_of_one[0]}"
 
-    assert failures({str(part): part for part in simple()}, check) == {}
+    assert failures({str(part): part for part in simple(kinds)}, check) == {}
 
 
 @PROFILE
@@ -263,14 +271,15 @@ def test_a_whole_weight_is_a_repeated_row(problem, data):
         np.testing.assert_allclose(weighted, repeated, **EXACT, err_msg=str(statistic))
 
 
+@FITTED_LAST
 @PROFILE
 @given(problem=problems())
-def test_two_columns_and_one_are_the_same_problem(problem):
+def test_two_columns_and_one_are_the_same_problem(problem, kinds):
     y_true, y_prob = problem
     event = y_prob[:, 1]
     two = make_sample((y_true == 1).astype(int), np.column_stack([1 - event, event]))
     one = make_sample(y_true == 1, event)
-    for kind in STATISTICS:
+    for kind in kinds:
         for statistic in kind().components[:3]:
             assert value(statistic, one) == value(statistic, two), statistic
 
