@@ -9,6 +9,7 @@ import pytest
 
 import caltest
 from benchmarks import other_packages
+from tests.reference.cases import mostly_slow
 
 ROWS = other_packages.rows()
 IDS = [f"{row['package']}, {row['data']}, {row['theirs']}" for row in ROWS]
@@ -19,7 +20,7 @@ def data():
     return other_packages.data_sets()
 
 
-@pytest.mark.parametrize("row", ROWS, ids=IDS)
+@pytest.mark.parametrize("row", mostly_slow((row,) for row in ROWS), ids=IDS)
 def test_numbers_of_caltest_are_those_of_the_page(row, data):
     rel = 1e-6 if row["precision"] == "fit" else 1e-9  # where a solver stops depends on the processor
     for kind, (y, p) in data[row["data"]].items():

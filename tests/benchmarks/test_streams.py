@@ -8,6 +8,7 @@ from benchmarks.streams import STREAMS, Stream, distorted
 N_PATHS, N, LEAD = 400, 60, 3
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("name", [name for name in STREAMS if name != "batches of 50"])
 def test_predictions_are_conditional_probabilities(name):
     """Residuals have mean 0, also times the prediction and the last known outcome: 4 standard errors of the paths."""

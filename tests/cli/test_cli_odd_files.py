@@ -346,6 +346,7 @@ def test_standard_input(monkeypatch, tmp_path, run):
     assert done.stdout.startswith(b"file                 standard input\n")
 
 
+@pytest.mark.slow(few_draws=True)
 def test_excel(tmp_path, run):
     FRAME.to_excel(tmp_path / "a.xlsx", index=False)
     code, out, err = run("guess", tmp_path / "a.xlsx")

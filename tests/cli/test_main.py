@@ -17,6 +17,7 @@ SHORT = ["test", "--lens", "Confidence", "--resamples", "99"]
 LONG = ["test", "--resamples", "9999999"]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_without_a_command_the_help_is_printed(run):
     code, out, err = run()
     assert (code, err) == (0, "")
@@ -58,6 +59,7 @@ def test_help_and_refused_arguments_load_no_heavy_library():
     assert not last & {"pandas", "matplotlib", "statsmodels"}
 
 
+@pytest.mark.slow(few_draws=True)
 def test_what_is_no_terminal_gets_plain_text(run, path, monkeypatch):
     monkeypatch.setattr(_progress, "PROGRESS_AFTER", 0)  # a terminal would get a bar at once
     code, out, err = run("test", path, "--resamples", "99")
@@ -120,6 +122,7 @@ def test_ctrl_c_gives_the_terminal_back():
     assert shown.endswith(b"\x1b[?25hcaltest: stopped\r\n")
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("seconds", [0.4, *(pytest.param(s, marks=pytest.mark.slow) for s in (0.1, 3))])
 def test_ctrl_c_is_one_line_and_exit_code_130(seconds):
     """Also while libraries are being imported, and at once while threads compute."""

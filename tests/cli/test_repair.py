@@ -89,6 +89,7 @@ def test_one_column_and_folds_of_the_file(tmp_path, run):
     np.testing.assert_allclose(table["p"][part == 0], wanted[:, 1], rtol=1e-12)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_column_named_fold_stays_and_predictions_outlive_a_failed_fit(tmp_path, run, monkeypatch):
     path, out = tmp_path / "given.csv", tmp_path / "out.csv"
     pd.DataFrame(PROB, columns=CLASSES).assign(fold=CLASSES[OUTCOME]).to_csv(path, index=False)
@@ -171,6 +172,7 @@ def run_with_input(run, path, *arguments):
         return run(*arguments)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_repair_that_cannot_be_written_is_not_lost(given, tmp_path, run, monkeypatch):
     """The place is looked at before the work; if writing fails after it, predictions are kept elsewhere."""
     out = tmp_path / "out.csv"

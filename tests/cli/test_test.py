@@ -168,6 +168,7 @@ def test_three_groups_cannot_decide(three_sites, run, answer):
     assert run("test", three_sites, "--exit-code", *FAST)[0] == 1
 
 
+@pytest.mark.slow(few_draws=True)
 def test_three_values_are_no_groups(three_sites, run, tmp_path):
     """`--groups` is recommended only where there are enough of them."""
     _, _, err = run("guess", three_sites)
@@ -192,6 +193,7 @@ def test_report(path, run, answer):
     ]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_notes_come_before_the_work_as_one_line(path, run, monkeypatch):
     code, _, err = run("test", path, "--resamples", 19)
     assert code == 0
@@ -267,6 +269,7 @@ def test_bundled_predictions_are_the_default(run):
     assert "Valid if observations are independent" in conditions
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_first_screen(path, run):
     """What was read, what was found, what to do, and where more is."""
     code, out, err = run("test", path, *FAST)
@@ -422,6 +425,7 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, run):
         assert "argument --" not in message
 
 
+@pytest.mark.slow(few_draws=True)
 def test_json_has_stable_names(path, answer):
     found = answer("test", path)
     assert list(found) == [
@@ -543,6 +547,7 @@ def test_too_many_cells_are_refused_in_one_line(run, path, cells):
     assert "must be at most 16,777,216" in err
 
 
+@pytest.mark.slow(few_draws=True)
 def test_advised_commands_read_the_file_as_this_one_did(tmp_path, capsys):
     """Advice without --classes was refused, without --groups it was another test, and a space ended the name."""
     file = tmp_path / "my file.csv"

@@ -288,6 +288,7 @@ def test_forecasts_of_a_week_ahead(follow, run, tmp_path):
     assert f"The alarm was at observation {first};" in " ".join(out.split())
 
 
+@pytest.mark.slow(few_draws=True)
 def test_batches_and_reports(follow, run, tmp_path):
     lines, y_true, prob, days = forecasts(300)
     options = "--prob", "risk", "--label", "died", "--once", "--keep-going"
@@ -327,7 +328,12 @@ def test_bad_times_are_refused_with_their_place(follow, run, tmp_path):
 
 @pytest.mark.parametrize(
     "cuts",
-    [(1,), *(pytest.param(c, marks=pytest.mark.slow(few_draws=True)) for c in ((), (61,), (58, 60, 61, 63), (30, 62)))],
+    mostly_slow(
+        [
+            (1,),
+            *(pytest.param(c, marks=pytest.mark.slow(few_draws=True)) for c in ((), (61,), (58, 60, 61, 63), (30, 62))),
+        ]
+    ),
 )
 def test_the_line_of_a_bad_time_does_not_depend_on_what_is_read_at_once(follow, cuts):
     """Observations of the last time wait for a later one, so that an update begins before the lines that were read."""

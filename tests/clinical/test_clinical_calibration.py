@@ -26,6 +26,7 @@ def result(problem):
     return clinical_calibration(y, p, thresholds=[0.1, 0.3], **QUICK)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
@@ -59,6 +60,7 @@ def test_val_prob_of_r_agrees(data, expected):
     assert found["c_statistic"].estimate == pytest.approx(expected[0], abs=0.002)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_numbers_are_those_of_their_own_functions(problem, result):
     y, p, _ = problem
     large, slope = caltest.estimation.calibration_in_the_large(y, p), caltest.estimation.calibration_slope(y, p)
@@ -85,6 +87,7 @@ def test_pvalues_and_noise_floors_are_those_of_simulated_labels(problem):
     assert found["brier"].if_calibrated == pytest.approx(np.mean(p * (1 - p)))
 
 
+@pytest.mark.slow(few_draws=True)
 def test_rows_columns_and_weights_of_one_change_nothing(problem, result):
     y, p, site = problem
     expected = result.to_frame()
@@ -104,6 +107,7 @@ def test_rows_columns_and_weights_of_one_change_nothing(problem, result):
     assert site.max() == 29
 
 
+@pytest.mark.slow(few_draws=True)
 def test_integer_weights_count_as_copies(problem):
     """Estimates do; labels are not repeated, so that intervals are wider than those of copies."""
     y, p, _ = problem
@@ -128,6 +132,7 @@ def test_the_complement_mirrors(problem, result):
     assert (-high, -low) == pytest.approx(result["intercept"].confidence_interval, abs=1e-6)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_groups_widen_intervals_of_copies(problem):
     """Every patient three times: with groups the intervals are about those of the patients."""
     y, p, _ = problem
@@ -158,6 +163,7 @@ def test_separated_labels():
     assert "nan" not in str(found)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_odd_predictions():
     rng = np.random.default_rng(3)
     p = rng.beta(1, 3, 200)

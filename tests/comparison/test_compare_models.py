@@ -49,6 +49,7 @@ def test_the_noise_floor_is_that_of_the_predictions_alone(digits):
         assert abs(model.plain.noise_floor - floor.mean) < 4 * error
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("variance", ["asymptotic", "bootstrap"])
 def test_pairs_are_paired_tests(variance):
     lens, partition = ct.Confidence(), ct.EqualMass(8)
@@ -105,6 +106,7 @@ def test_adjusted_pvalues_are_those_of_the_largest_difference(digits):
     assert np.all(np.diff(np.array(adjusted)[np.argsort(z)]) <= 0)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_single_pair_is_no_more_certain_than_its_own_test():
     for seed in range(8):
         rows = np.random.default_rng(seed).choice(len(Y_TRUE), 150, replace=False)
@@ -166,6 +168,7 @@ def test_any_false_decision_is_rare(kind, paired, many):
 # --- options
 
 
+@pytest.mark.slow(few_draws=True)
 def test_workers_the_generator_and_progress(digits):
     seen = []
     options = {"rng": np.random.default_rng(0), "progress": lambda *parts: seen.append(parts)}

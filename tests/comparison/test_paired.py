@@ -283,6 +283,7 @@ def test_an_interval_with_groups_contains_0_where_the_pvalue_does_not_reject():
                 assert again.to_dict() == result.to_dict()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_too_few_groups_decide_nothing():
     y_true, old, new = repaired_scores()
     for number, heavy in ((4, 1.0), (8, 50.0)):

@@ -85,6 +85,7 @@ def test_many_observations_get_fewer_draws(monkeypatch):
     assert drawn()[1][0, 1].n_resamples == 30
 
 
+@pytest.mark.slow(few_draws=True)
 def test_pivots_of_calibrated_labels_are_nearly_standard_normal():
     """200 groups of two, and the same of weights between one and two."""
     rng = np.random.default_rng(0)

@@ -98,6 +98,7 @@ def test_what_is_said():
         assert wide.interval.high > narrow.interval.high
 
 
+@pytest.mark.slow(few_draws=True)
 def test_little_time_is_said_and_batches_of_few_weeks_decide_nothing():
     short = caltest.calibration_test(LABEL[:70], PROB[:70], time=TIME[:70], lead=7, **DRAWS)
     (caution,) = (note for note in short.notes if note.code == "C305")

@@ -43,6 +43,7 @@ def renamed(stream: Stream) -> Stream:
     return Stream(stream.time, stream.y_prob[:, ORDER_OF_CLASSES], place[stream.y_true])
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("kind", NAMES)
 def test_the_order_of_rows_changes_no_p_value(kind):
     """Not in the last bit, of every kind of statistic; the block estimator of `SKCE` is defined by the order."""
@@ -54,6 +55,7 @@ def test_the_order_of_rows_changes_no_p_value(kind):
     assert taken > 15
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_order_of_classes_changes_no_p_value():
     """Of statistics that treat classes alike, because dependence is measured along directions of its own."""
     stream = stream_of("several")

@@ -98,6 +98,7 @@ def check_sentences(case):
     assert len(found.to_frame()) == len(found.errors)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_what_is_said_of_odd_predictions():
     assert failures({name: ODD[name] for name in QUICK}, check_sentences) == {}
 
@@ -107,6 +108,7 @@ def test_what_is_said_of_very_odd_predictions():
     assert failures({name: case for name, case in ODD.items() if name not in QUICK}, check_sentences) == {}
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_numbers_fit_each_other():
     found = caltest.detectable_error(RISKS, n_resamples=499, rng=0)
     assert [error.kind for error in found.errors] == ["too low", "too high", "too extreme", "not extreme enough"]
@@ -144,6 +146,7 @@ def test_the_power_is_said_as_it_is_asked_for():
     assert larger.points > odd.points
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_draws_of_a_test_are_taken():
     """But for the default test of two outcomes, where they would differ for the complement."""
     default = caltest.calibration_test(draw(RISKS), RISKS, n_resamples=1000, rng=0)
@@ -168,6 +171,7 @@ def test_large_samples_of_many_classes_have_no_detectable_error(monkeypatch):
     assert Detection.of_test(test, sample) is None
 
 
+@pytest.mark.slow(few_draws=True)
 def test_groups_of_one_and_equal_weights_change_nothing():
     each = {"groups": np.arange(len(RISKS)), "icc": 0.3, "sample_weight": np.full(len(RISKS), 2.0)}
     found, plain = (caltest.detectable_error(RISKS, n_resamples=99, rng=0, **more).to_dict() for more in (each, {}))

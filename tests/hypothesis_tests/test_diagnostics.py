@@ -53,6 +53,7 @@ def test_a_shift_is_one_of_the_frequency():
     assert result.conclusion.startswith("Predicted risks are too high: 48.6 % predicted, 39.6 % observed (")
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     ("temperature", "direction", "of_event"),
     [(1 / 1.5, "over-confident", "too extreme"), (1.5, "under-confident", "not extreme enough")],
@@ -175,6 +176,7 @@ def test_sparse_cells_with_resampled_observations_warn():
     assert run(*calibrated(500, 10), ece).notes == (), "fixed predictions may be in sparse cells"
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_classical_tests_warn_at_the_line_of_the_user():
     for test, options in [
         (caltest.hosmer_lemeshow_test, {"partition": caltest.EqualMass(50), "method": "monte-carlo"}),

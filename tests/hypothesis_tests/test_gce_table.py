@@ -43,6 +43,7 @@ def test_names_of_the_paper(table):
     assert gce_name(caltest.statistics.GCE("equal-mass", threshold=0.3)) == "TACE"
 
 
+@pytest.mark.slow(few_draws=True)
 def test_tests_are_those_of_single_metrics(problem, table):
     for metric, test in zip(table.metrics, table, strict=True):
         alone = caltest.calibration_test(*problem, statistic=metric, n_resamples=699, rng=3)
@@ -83,6 +84,7 @@ def test_options(problem):
     assert named.metrics[8] == caltest.statistics.GCE()
 
 
+@pytest.mark.slow(few_draws=True)
 @FEW
 def test_resampled_observations_and_regions(problem):
     y_true, y_prob = problem

@@ -40,6 +40,7 @@ def test_where_the_caution_is_made():
     assert "at the same time" in notes(batch, batch.time)[0].text
 
 
+@pytest.mark.slow(few_draws=True)
 def test_it_stands_once_in_the_answer_of_each_function():
     stream = STREAMS["AR(.8)"](np.random.default_rng(0), 200, 7)
     frame = pd.DataFrame({"rain": stream.y_true, "risk": stream.y_prob}, index=DAYS[:200])

@@ -36,6 +36,7 @@ def opposite(rng, n):
 # The p-values.
 
 
+@pytest.mark.slow(few_draws=True)
 @FEW
 def test_equals_the_naive_twin(problem):
     """Every statistic of every subgroup of every draw, by loops; ranks of ranks for the global p-value."""
@@ -87,6 +88,7 @@ def test_correction_over_subgroups(problem):
         assert f"after {correction.title()}'s correction" in words(tests)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_opposite_errors_cancel_together_and_are_found_separately():
     """Share of rejections at 0.05 over 20 data sets: the marginal test near its level, the joint one almost always."""
     rng = np.random.default_rng(2)
@@ -128,6 +130,7 @@ def test_level_joint_and_familywise_of_many_data_sets():
     assert 0 < familywise <= binom.ppf(1 - 1e-4, 2000, 0.05)
 
 
+@pytest.mark.slow(few_draws=True)
 @FEW
 def test_every_statistic_runs_on_small_subgroups():
     """Subgroups of 1, 2 and 12 observations: p-values are valid numbers, and the table can be printed."""
@@ -301,6 +304,7 @@ def test_columns_in_a_mapping_are_those_of_a_frame():
         ct.subgroup_tests(label, prob, subgroup={"site": [1, 2, 3]}, **fast)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_only_rejected_subgroups_have_a_direction():
     """Half of a calibrated model's tables once named the direction of a subgroup that was not rejected."""
     rng = np.random.default_rng(1)
@@ -400,6 +404,7 @@ def test_bad_arguments(problem):
 # Subgroups that cannot be decided about.
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_subgroup_of_few_groups_cannot_be_decided_about():
     """The north has 40 hospitals and the south 3, in which the same model is as wrong."""
     rng = np.random.default_rng(0)
@@ -419,6 +424,7 @@ def test_a_subgroup_of_few_groups_cannot_be_decided_about():
     assert "Nothing can be decided about south, because no p-value can be small enough." in tests.conclusion
 
 
+@pytest.mark.slow(few_draws=True)
 def test_subgroups_of_few_groups_cannot_decide():
     rng = np.random.default_rng(0)
     y_true, group = (rng.random(240) < 0.24).astype(int), np.arange(240) % 3
@@ -431,6 +437,7 @@ def test_subgroups_of_few_groups_cannot_decide():
     )
 
 
+@pytest.mark.slow(few_draws=True)
 @FEW
 def test_a_long_table_shows_as_many_subgroups_as_it_says(problem):
     y_true, y_prob, _ = problem

@@ -1,6 +1,7 @@
 """The picture of a validation shows its curve, band and groups."""
 
 import numpy as np
+import pytest
 from matplotlib.figure import Figure
 
 from caltest.clinical import calibration_by_site, clinical_calibration
@@ -30,6 +31,7 @@ def test_what_is_not_known_is_left_out():
     assert "slope" not in legend.get_title().get_text()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_sites_are_drawn_with_their_intervals():
     rng = np.random.default_rng(1)
     risk, site = rng.beta(1, 3, 600), np.arange(600) % 5

@@ -19,6 +19,7 @@ def line(ax, label):
     return found.get_xydata()
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("style", ["deviation", "classical"])
 def test_plotted_data_equal_the_graphs(graphs, style):
     axes = graphs.plot(Figure(layout="constrained").subplots(2, 4), style=style)

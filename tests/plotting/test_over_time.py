@@ -20,6 +20,7 @@ def points(ax):
     return np.concatenate([line.get_xydata() for line in ax.get_lines() if line.get_marker() == "o"])
 
 
+@pytest.mark.slow(few_draws=True)
 def test_correlations_and_variance_ratios_over_their_bands(found):
     lags, sums = found.plot()
     np.testing.assert_allclose(points(lags), np.column_stack([found.lag, found.correlation]))
@@ -45,6 +46,7 @@ def test_without_enough_draws_there_is_no_band(found):
         plot_residual_correlation("correlogram")
 
 
+@pytest.mark.slow(few_draws=True)
 def test_captions_name_the_shocks_of_time():
     stream = STREAMS["AR(.8)"](np.random.default_rng(0), 100, 3)
     options = {"statistic": ct.KS(), "n_resamples": 39, "rng": 0}

@@ -29,9 +29,10 @@ def check_refused(call: Callable[..., Any], kind: type[Exception], message: str,
 
 
 def mostly_slow(cases: Iterable[Any], kept: int = 1) -> list[Any]:
-    """Cases of a test that calculates the same for each: the first ones run without a mark, the others are slow."""
-    marks = (pytest.mark.slow(few_draws=True),)
-    return [
-        case if k < kept else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=marks)
-        for k, case in enumerate(cases)
-    ]
+    """Cases of a test that calculates the same for each: the first ones run without a mark, the others are slow.
+
+    A tuple holds the values of several arguments.
+    """
+    slow = pytest.mark.slow(few_draws=True)
+    tuples = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*values, marks=() if k < kept else slow) for k, values in enumerate(tuples)]

@@ -14,6 +14,7 @@ from tests.results.examples import EXAMPLES, described, example
 WIDTHS = range(80, 201)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("part", range(5))
 def test_text_fits_every_width(part):
     """Every kind of result at every thirtieth width, others for the next kind, and at the narrowest."""
@@ -24,6 +25,7 @@ def test_text_fits_every_width(part):
             assert [line for line in lines if line != line.rstrip()] == [], (kind, width)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_long_words_are_folded():
     """Names of classes, functions and statistics may be as long as users like."""
     long = "a-very-long-name-of-a-class-" * 6
@@ -42,6 +44,7 @@ def test_long_words_are_folded():
     assert f"{long}differs.[C999]" in text
 
 
+@pytest.mark.slow(few_draws=True)
 def test_no_column_is_cut_off():
     """Many columns of long words: names are folded until every number of every column is there."""
     names = [f"SquaredL2(EqualMass({10**k}))" for k in range(3)]

@@ -222,6 +222,7 @@ def test_row_order_does_not_matter(problem, data, kinds):
     assert failures({str(part): part for part in simple(kinds)}, check) == {}
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(problem=problems(), data=st.data())
 def test_names_of_the_classes_do_not_matter(problem, data):

@@ -9,6 +9,7 @@ from caltest.predictions._sample import make_sample
 from caltest.resampling.draws._group_shocks import latent_bounds
 from caltest.statistics._segments import ResidualSums, Segments, Spread, cells_of_groups, worth_of_cells
 from tests.reference import group_inversion as naive
+from tests.reference.cases import mostly_slow
 
 
 def segments_of(n_outcomes, rng, *, weighted=True, n_groups=6):
@@ -34,7 +35,7 @@ def test_estimate_and_inflation_equal_the_loops(n_outcomes):
     assert seen.inflation == pytest.approx(naive.inflation(*rows), rel=1e-12)
 
 
-@pytest.mark.parametrize("n_outcomes", [2, 4])
+@pytest.mark.parametrize("n_outcomes", mostly_slow([2, 4]))
 @pytest.mark.parametrize("weighted", [False, True])
 def test_simulated_labels_equal_the_loops(n_outcomes, weighted):
     rng = np.random.default_rng(1)

@@ -149,6 +149,7 @@ def test_order_of_observations_and_names_of_classes_do_not_matter(problem, data)
         np.testing.assert_allclose(error(y_true, y_prob, skce), other, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(problem=problems(), data=st.data())
 def test_an_observation_without_weight_is_absent(problem, data):
@@ -171,6 +172,7 @@ def test_biased_errors_are_not_negative_and_at_most_two(problem):
 # Kernels of users.
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_user_writes_the_kernel_of_the_package():
     y_true, y_prob = calibrated(700, 4)
 
@@ -264,6 +266,7 @@ def rejections(statistics, n_data_sets, n_classes, lens=None, n=200):
 LEVEL_SETS = [5, pytest.param(300, marks=pytest.mark.slow), pytest.param(2000, marks=pytest.mark.release)]
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("n_data_sets", LEVEL_SETS)
 @pytest.mark.parametrize("case", LEVEL_CASES)
 def test_level(case, n_data_sets):
@@ -274,6 +277,7 @@ def test_level(case, n_data_sets):
     assert (counts <= most_rejections(n_data_sets, n_limits)).all(), counts
 
 
+@pytest.mark.slow(few_draws=True)
 def test_labels_that_ignore_the_predictions_are_detected():
     """By the block estimator in many observations only: it has n / 2 terms of mean 0.007 and deviation 0.19."""
     rng = np.random.default_rng(0)

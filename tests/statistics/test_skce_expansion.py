@@ -17,6 +17,7 @@ def predictions_of_many_observations():
     return {"vague": vague, "sharp": sharp, "mixed": np.concatenate([sharp[:200], vague[:200], certain[:200]])}
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("name", ["vague", "sharp", "mixed"])
 def test_changes_from_likely_outcomes_add_up(name):
     """Many draws at once are computed in another way than one."""

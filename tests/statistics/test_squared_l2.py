@@ -285,6 +285,7 @@ def rejections(statistics, n_outcomes, n_data_sets):
 LEVEL_SETS = [5, pytest.param(300, marks=pytest.mark.slow), pytest.param(2000, marks=pytest.mark.release)]
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("n_data_sets", LEVEL_SETS)
 @pytest.mark.parametrize(("statistics", "n_outcomes"), [(TWO_OUTCOMES, 2), (TEN_OUTCOMES, 10)], ids=["2", "10"])
 def test_level(statistics, n_outcomes, n_data_sets):

@@ -9,6 +9,7 @@ from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
 from caltest.estimation.curves._bars import EffectiveCounts
+from tests.reference.cases import mostly_slow
 
 
 def slow_interval(event, weight, group, level):
@@ -49,7 +50,7 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("sizes", mostly_slow(SIZES))
 @pytest.mark.parametrize("weighted", [False, True])
 def test_it_equals_loops_over_groups(sizes, weighted):
     rng = np.random.default_rng(0)
@@ -111,6 +112,7 @@ def simulated(sizes, rate, correlation, rng):
     return latent < norm.ppf(rate), group
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     ("n_sets", "rates", "correlations"),
     [(400, (0.05,), (0.5,)), pytest.param(2000, (0.001, 0.01, 0.05, 0.5), (0.0, 0.3, 0.5), marks=pytest.mark.slow)],

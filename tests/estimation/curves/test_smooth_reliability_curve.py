@@ -47,6 +47,7 @@ def test_it_equals_its_definition():
         assert len(found.point) <= 4096
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_bands_of_a_constant_prediction_are_those_of_a_mean():
     """The band under calibration is around the prediction, the confidence band around the frequency."""
     y_true = np.arange(400) % 4 == 0
@@ -184,6 +185,7 @@ def test_coverage_of_both_bands(n_sets, cases):
                 assert np.mean(values) < 0.6, (spread, power, name)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_calibrated_models_are_not_shown_as_miscalibrated():
     """The published curve smooths frequencies: with sharp predictions it is far from the diagonal."""
     rng = np.random.default_rng(0)
@@ -199,6 +201,7 @@ def test_calibrated_models_are_not_shown_as_miscalibrated():
     assert published.outside.mean() < 0.3  # its band under calibration has the same bias
 
 
+@pytest.mark.slow(few_draws=True)
 def test_it_is_repeatable_and_makes_a_frame(curve):
     again = ct.smooth_reliability_curve(*ct.datasets.load_cifar10_vgg16(), n_resamples=99, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(curve.confidence_lower, again.confidence_lower)
@@ -229,6 +232,7 @@ def test_few_or_equal_predictions():
         assert printed(found)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_default_lens_is_the_event_of_two_classes():
     y_true, event = [0, 1, 1, 0], np.array([0.2, 0.7, 0.6, 0.4])
     one = ct.smooth_reliability_curve(y_true, event, rng=0)

@@ -8,6 +8,7 @@ from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._event_count import EventCount, without_skewness
 from caltest.predictions._sample import make_sample
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
+from tests.reference.cases import mostly_slow
 from tests.reference.events import tails_of_sum
 
 
@@ -15,7 +16,7 @@ def cells_of(prob, y):
     return EventCells.of_counts(np.asarray(prob, float), np.ones(len(y)), np.asarray(y, float))
 
 
-@pytest.mark.parametrize("events", [0, 1, 4, 9, 10])
+@pytest.mark.parametrize("events", mostly_slow([0, 1, 4, 9, 10]))
 @pytest.mark.parametrize("slope", [1.0, 0.4, 3.0])
 def test_few_observations_are_enumerated(events, slope):
     prob = np.array([0.02, 0.1, 0.1, 0.25, 0.4, 0.55, 0.7, 0.9, 0.97, 0.99])

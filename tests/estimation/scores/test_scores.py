@@ -17,6 +17,7 @@ from caltest.estimation import (
     underconfidence_score,
 )
 from caltest.recalibration import TemperatureScaling
+from tests.reference.cases import mostly_slow
 from tests.reference.examples import PROBLEMS
 
 SCORES = [
@@ -63,7 +64,7 @@ def naive_score(score, prob, label, weight):
     return value / total
 
 
-@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("score", mostly_slow(SCORES))
 def test_equals_the_loops(score):
     for problem in PROBLEMS:
         prob = problem.y_prob.astype(float)

@@ -38,6 +38,7 @@ def test_the_limit_agrees_with_draws():
     assert giviti_test(*problem(2_000, 1.5), method="asymptotic").pvalue < 1e-6
 
 
+@pytest.mark.slow(few_draws=True)
 def test_internal_labels_have_fewer_degrees_of_freedom():
     """The p-value of a model that fits is about uniform; that of a model that cannot bend is small."""
     rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from caltest.hypothesis_tests import giviti_belt, giviti_test
 from caltest.resampling.distributions._forward_selection import ForwardSelection
-from tests.reference.cases import check_refused
+from tests.reference.cases import check_refused, mostly_slow
 
 
 def problem(n=400, bend=0.0, seed=0):
@@ -47,7 +47,7 @@ def end_by_optimiser(y, p, degree, at, reach, sign):
     return expit(row @ found.x)
 
 
-@pytest.mark.parametrize(("n", "bend", "degree"), [(400, 0.0, 1), (400, 0.35, 2), (3_000, 0.2, 2)])
+@pytest.mark.parametrize(("n", "bend", "degree"), mostly_slow([(400, 0.0, 1), (400, 0.35, 2), (3_000, 0.2, 2)]))
 def test_equals_a_general_optimiser(n, bend, degree):
     y, p = problem(n, bend)
     belt = giviti_belt(y, p)
@@ -60,6 +60,7 @@ def test_equals_a_general_optimiser(n, bend, degree):
             assert [lower[k], upper[k]] == pytest.approx(ends, abs=2e-5)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_of_degree_1_it_is_the_ellipse_of_chi_squared():
     """In a large sample the region is an ellipse, whose ends have a formula."""
     y, p = problem(200_000)
@@ -74,6 +75,7 @@ def test_of_degree_1_it_is_the_ellipse_of_chi_squared():
     assert row @ belt.coefficients - logit(belt.lower) == pytest.approx(half, rel=0.05)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_limit_given_the_degree():
     """Of independent chi-squared numbers, of which those are kept that are all significant."""
     rng = np.random.default_rng(0)
@@ -131,6 +133,7 @@ def test_where_predictions_are_too_low_and_too_high():
     assert np.interp([start, end], x, belt.upper) == pytest.approx([start, end], abs=1e-9)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_internal():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2_000, 1))
@@ -143,6 +146,7 @@ def test_internal():
         assert belt.pvalue == ForwardSelection(1, 2, 0.95).sf_given(added, belt.statistic)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_odd_data():
     y, p = problem()
     same, sure = giviti_belt(y, p), giviti_belt(np.append(y, [0, 1]), np.append(p, [0.0, 1.0]))

@@ -9,6 +9,7 @@ from caltest.predictions._sample import make_sample
 from caltest.predictions.cells._order import stable_order
 
 
+@pytest.mark.slow(few_draws=True)
 @given(st.lists(st.sampled_from([0.0, -0.0, 0.1, 0.1 + 1e-17, 0.25, 0.5, 1.0]), max_size=60))
 def test_equal_values_keep_their_order(values):
     values = np.array(values, dtype=np.float64)

@@ -32,6 +32,7 @@ def test_the_average_is_that_of_a_loop(problem):
     np.testing.assert_allclose(one.mean, passes[0], atol=1e-6)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_it_is_the_average_wherever_predictions_are_asked_for(problem):
     y_true, passes = problem
     stack, quick = PredictionStack(passes, average="passes"), {"n_resamples": 99, "rng": 0}

@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 
 from caltest.recalibration import BetaCalibration, PlattScaling
 from tests.recalibration.maps.test_one_vs_rest import over_confident
+from tests.reference.cases import mostly_slow
 
 
 def curve(s, a, b, c):
@@ -27,7 +28,7 @@ def slow(s, label, weight, parameters):
     return loss(found.x), loss
 
 
-@pytest.mark.parametrize("parameters", ["abm", "am", "ab"])
+@pytest.mark.parametrize("parameters", mostly_slow(["abm", "am", "ab"]))
 @pytest.mark.parametrize("power", [1.0, 0.2, -1.0, -0.3])
 def test_it_has_the_greatest_likelihood(parameters, power):
     """Labels that follow s^power / (...) ask for slopes of either sign, of which the negative ones are not allowed."""
@@ -48,6 +49,7 @@ def test_it_has_the_greatest_likelihood(parameters, power):
         assert curve(0.5, a, b, c) == pytest.approx(0.5)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_calibrated_predictions_are_in_the_family():
     rng = np.random.default_rng(0)
     s = rng.uniform(0.01, 0.99, 200_000)

@@ -8,6 +8,7 @@ from sklearn.frozen import FrozenEstimator
 
 from caltest.recalibration import IsotonicCalibration
 from tests.recalibration.maps.test_one_vs_rest import over_confident
+from tests.reference.cases import mostly_slow
 
 
 class Given(ClassifierMixin, BaseEstimator):
@@ -24,7 +25,7 @@ class Given(ClassifierMixin, BaseEstimator):
         return self.classes_[X.argmax(axis=1)]
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("n_classes", mostly_slow([2, 4]))
 @pytest.mark.parametrize("decimals", [1, 15])
 def test_it_is_that_of_scikit_learn(n_classes, decimals):
     prob, y_true = over_confident(400, n_classes)

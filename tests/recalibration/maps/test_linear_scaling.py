@@ -111,6 +111,7 @@ def test_a_large_ridge_leaves_one_factor_for_each_class():
     assert np.diag(found.weights_) == pytest.approx(wanted.weights_, abs=1e-4)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_they_repair_what_they_represent():
     """On new data, matrix scaling is the best for confused classes, vector scaling for shifted ones."""
     prob, y_true = confused(3_000, 4)

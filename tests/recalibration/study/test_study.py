@@ -195,6 +195,7 @@ def test_labels_of_probability_0_and_two_classes_and_several_statistics():
     assert any(note.code == "C705" for note in found.notes) == (impossible > 0)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_verdict_begins_with_what_is_worse_or_stays():
     """On held-out folds the log score rose, and the verdict began with "no longer rejected"."""
     rng = np.random.default_rng(0)
@@ -299,6 +300,7 @@ def test_the_nine_methods_in_five_folds():
     assert found.row(f"{DirichletCalibration()!r}").log_score < found.rows[0].log_score
 
 
+@pytest.mark.slow(few_draws=True)
 def test_folds_of_few_groups_cannot_decide():
     """Six patients in two folds: three groups of each fold have no p-value below 0.25, and two folds double it."""
     rng = np.random.default_rng(0)
@@ -355,6 +357,7 @@ def test_before_and_after_are_the_numbers_of_all_held_out_observations():
         assert verdict.pvalue == study.row("t").pvalue
 
 
+@pytest.mark.slow(few_draws=True)
 def test_equal_predictions_have_no_slope_between_folds():
     """A fold with more events has a lower prediction, that of the others: the slope was -3.92 (-6.96 to -0.87)."""
     event, prob = np.random.default_rng(0).random(500) < 0.3, np.full(500, 0.1)
@@ -365,6 +368,7 @@ def test_equal_predictions_have_no_slope_between_folds():
     assert slope.interval.low < 1 < slope.interval.high
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_test_of_all_observations_sees_more_than_the_folds():
     """Five small folds do not reject a model that one test of all observations rejects clearly."""
     prob, y_true = over_confident(200, 3, seed=0)

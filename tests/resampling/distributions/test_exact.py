@@ -63,6 +63,7 @@ def chi_squared(predicted, observed):
 # P-values, means and quantiles against enumeration.
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("kind", [ECE, MCE])
 def test_equals_enumeration(kind):
     close = {"rel": 1e-9, "abs": 0}
@@ -91,6 +92,7 @@ def test_one_sided_distance():
     assert result.pvalue == pytest.approx(tail(values, masses, result.statistic), rel=1e-9, abs=0)
 
 
+@pytest.mark.slow(few_draws=True)
 @given(st.lists(st.sampled_from([0.1, 0.25, 0.3, 0.5, 0.9]), min_size=1, max_size=9), st.data())
 @settings(max_examples=30, deadline=None, derandomize=True, database=None)
 def test_ties_with_the_observed_value_count(p, data):
@@ -102,6 +104,7 @@ def test_ties_with_the_observed_value_count(p, data):
     assert result.pvalue == pytest.approx(tail(values, masses, result.statistic), rel=1e-9, abs=0)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_level_of_the_exact_test():
     """P(p <= alpha) <= alpha, computed by enumeration, not simulated."""
     p = np.array([0.1, 0.35, 0.4, 0.55, 0.7, 0.8, 0.93])
@@ -154,6 +157,7 @@ def test_sharp_predictions_whose_observed_value_is_an_atom(n):
         assert result.pvalue == pytest.approx(expected, rel=1e-3 if n > 200 else 1e-6, abs=0), distance.__name__
 
 
+@pytest.mark.slow(few_draws=True)
 def test_grid_counts_the_observed_atom_in_full(monkeypatch):
     """Where atoms can be enumerated, the grid agrees with them to within the error it states, or the target of 1e-3."""
     statistic = ECE(EqualWidth(6))
@@ -171,6 +175,7 @@ def test_grid_counts_the_observed_atom_in_full(monkeypatch):
         assert grid.pvalue == pytest.approx(atoms.pvalue, rel=0, abs=error), seed
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_stated_error_of_a_grid_knows_of_atoms_within_a_step(monkeypatch):
     """Of few observations each atom is heavy: grids that agree with each other may all count one of them by half."""
     wrong = {}
@@ -187,6 +192,7 @@ def test_the_stated_error_of_a_grid_knows_of_atoms_within_a_step(monkeypatch):
     assert wrong == {}
 
 
+@pytest.mark.slow(few_draws=True)
 def test_giving_up_on_atoms_early_changes_no_answer(monkeypatch):
     for n, spread in itertools.product([200, 1000, 3000], [0.1, 1.0]):
         rng = np.random.default_rng(n)
@@ -207,6 +213,7 @@ def test_lattice_of_the_predictions_is_used():
     assert "lattice" in result.origin
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("make", [pytest.param(sharp, marks=pytest.mark.slow), even])
 def test_agrees_with_a_million_draws(make):
     """Draws of the cell counts from their exact distributions, statistic by the definition; 10^6 of them."""
@@ -375,6 +382,7 @@ def test_overwhelming_evidence_from_few_observations():
 # Bounds, quantiles, ties and ends.
 
 
+@pytest.mark.slow(few_draws=True)
 def test_bounds_hold_the_tail():
     p, y = sharp(80)
     null = calibration_test(y, p, statistic=ECE(EqualWidth(15)), method="exact").null

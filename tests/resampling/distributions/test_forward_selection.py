@@ -7,6 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 from caltest.resampling.distributions._forward_selection import ForwardSelection
+from tests.reference.cases import mostly_slow
 
 
 def simulated(null, rng, n):
@@ -19,7 +20,9 @@ def simulated(null, rng, n):
     return total
 
 
-@pytest.mark.parametrize(("freedom", "added", "threshold"), [(2, 3, 0.95), (1, 2, 0.95), (3, 1, 0.5), (2, 3, 0.3)])
+@pytest.mark.parametrize(
+    ("freedom", "added", "threshold"), mostly_slow([(2, 3, 0.95), (1, 2, 0.95), (3, 1, 0.5), (2, 3, 0.3)])
+)
 def test_it_is_the_distribution_of_the_sums(freedom, added, threshold):
     null, n = ForwardSelection(freedom, added, threshold), 200_000
     drawn = simulated(null, np.random.default_rng(1), n)
@@ -48,6 +51,7 @@ def test_one_step_is_an_integral():
         assert null.sf(x) == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_moments_and_quantiles_belong_to_the_tail():
     null = ForwardSelection(2, 3, 0.95)
     x = np.linspace(0, 60, 121)

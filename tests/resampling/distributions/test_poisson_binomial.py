@@ -103,6 +103,7 @@ def test_power_sums_have_the_cumulants_of_many_probabilities():
             assert events.two_sided(int(k)) == pytest.approx(exact.two_sided(int(k)), rel=0.05)
 
 
+@pytest.mark.slow(few_draws=True)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.floats(0.05, 0.99))
 @settings(deadline=None, derandomize=True, database=None)
 def test_central_interval_leaves_at_most_half_the_rest_on_either_side(p, level):

@@ -398,6 +398,7 @@ def test_all_arrangements_are_every_one_but_the_observed_one():
                           .draws(99, 0), AllSigns)  # fmt: skip
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_pvalue_of_few_groups_is_that_of_enumeration():
     """The share of all arrangements whose statistic is at least as large; labels of the groups agree."""
     rng = np.random.default_rng(5)

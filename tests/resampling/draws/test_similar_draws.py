@@ -119,6 +119,7 @@ def test_they_are_drawn_only_of_labels_in_time_without_groups():
     assert SimilarDraws.of_similar(make_sample(label, constant, time=time, lead=LEAD), 9, 0) is None
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_p_value_is_the_larger_one_and_its_origin_says_of_what():
     label, prob, time = panel(3, 12, 150)
     options = {"time": time, "lead": LEAD, "statistic": caltest.ECE(), "n_resamples": 499, "rng": 0}

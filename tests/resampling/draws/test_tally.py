@@ -13,6 +13,7 @@ from caltest.resampling.draws._tally import Tally
 from caltest.resampling.engine._evaluation import Evaluation, Question, draw_nulls
 from caltest.resampling.engine._run import settle
 from caltest.statistics import Statistic
+from tests.reference.cases import mostly_slow
 from tests.reference.examples import draw_labels
 from tests.resampling.draws.test_points import PREDICTIONS, however_many_depart, sharp  # noqa: F401
 
@@ -48,7 +49,7 @@ def assert_equal_to_all_labels(questions, base, n_draws=70):
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-11 * scale * base.n_samples**0.5, err_msg=str(part))
 
 
-@pytest.mark.parametrize("name", PREDICTIONS)
+@pytest.mark.parametrize("name", mostly_slow(PREDICTIONS))
 def test_statistics_of_all_labels(name):
     y_true, y_prob = problem(PREDICTIONS[name])
     base = make_sample(y_true, y_prob)
@@ -57,7 +58,7 @@ def test_statistics_of_all_labels(name):
     assert_equal_to_all_labels([Question(settle(each, base), view) for each in asked], base)
 
 
-@pytest.mark.parametrize("name", ["three", "ten", "zeros", "tenths", "one-hot", "one observation", "two"])
+@pytest.mark.parametrize("name", mostly_slow(["three", "ten", "zeros", "tenths", "one-hot", "one observation", "two"]))
 def test_behind_lenses(name):
     y_true, y_prob = problem(PREDICTIONS[name])
     base = make_sample(y_true, y_prob)
@@ -191,7 +192,7 @@ def test_no_label_departs():
     assert table.pvalue > 0.9
 
 
-@pytest.mark.parametrize("n_departures", [0, 1, 4, 9])
+@pytest.mark.parametrize("n_departures", mostly_slow([0, 1, 4, 9]))
 @pytest.mark.parametrize("n_classes", [2, 3, 8])
 def test_equal_predictions_are_ranked_by_the_number_of_departures(n_departures, n_classes):
     """For equal predictions the temperature score depends on the number of wrong labels alone, and so do its ties."""

@@ -440,6 +440,7 @@ def test_under_confidence_is_separated(monkeypatch):
     assert [row["direction"] for row in told["truth"]] == truth["direction"].tolist()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_power_through_default_lenses():
     """One picture shows tests that have one lens each; where they have several, the first lens."""
     tests = {"omnibus": caltest.Omnibus(), "ks": caltest.KS()}

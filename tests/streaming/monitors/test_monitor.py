@@ -283,6 +283,7 @@ def test_the_cause_of_the_alarm_is_that_of_the_twin():
     assert len(streams) > 2
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_percentages_are_those_of_the_memory_that_names_the_direction():
     """Both mirror for the complement, have the direction that is named, and are those of a slow twin."""
     rng = np.random.default_rng(0)

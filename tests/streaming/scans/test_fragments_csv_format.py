@@ -4,19 +4,22 @@ import pytest
 
 from caltest.streaming import CalibrationState, scan
 from caltest.streaming.scans._fragments import CsvFormat
+from tests.reference.cases import mostly_slow
 
 LABEL, PROB = [1, 0, 1], [0.5, 0.25, 0.625]
 
 
 @pytest.mark.parametrize(
     ("text", "options"),
-    [
-        ("label,p\n1,0.5\n0,0.25\n1,0.625\n", {}),
-        ("label;p\n1;0,5\n0;0,25\n1;0,625\n", {"decimal": ","}),
-        ("label;p\n1;0.5\n0;0.25\n1;0.625\n", {"sep": ";"}),
-        ("label\tp\n1\t0.5\n0\t0.25\n1\t0.625\n", {"sep": "tab"}),
-        ("label|p\n1|0,5\n0|0,25\n1|0,625\n", {"sep": "|", "decimal": ","}),
-    ],
+    mostly_slow(
+        [
+            ("label,p\n1,0.5\n0,0.25\n1,0.625\n", {}),
+            ("label;p\n1;0,5\n0;0,25\n1;0,625\n", {"decimal": ","}),
+            ("label;p\n1;0.5\n0;0.25\n1;0.625\n", {"sep": ";"}),
+            ("label\tp\n1\t0.5\n0\t0.25\n1\t0.625\n", {"sep": "tab"}),
+            ("label|p\n1|0,5\n0|0,25\n1|0,625\n", {"sep": "|", "decimal": ","}),
+        ]
+    ),
 )
 def test_marks(tmp_path, text, options):
     path = tmp_path / "a.csv"

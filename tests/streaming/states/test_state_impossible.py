@@ -49,6 +49,7 @@ def number(state):
     return state.test().verdict.impossible.n_class
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_number_is_that_of_every_way_into_a_state():
     def empty():
         return CalibrationState(4)
@@ -78,6 +79,7 @@ def test_the_number_is_that_of_every_way_into_a_state():
     assert empty().merge(empty()) == empty()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_order_of_the_classes_does_not_matter():
     label, prob = problem()
     order = np.array([2, 0, 3, 1])
