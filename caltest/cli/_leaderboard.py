@@ -21,12 +21,14 @@ from caltest.cli._options import (
     parse_measures,
     problem_of,
 )
+from caltest.cli._report import check_page
 
 WORSE = 1  # exit code
 _EXAMPLES = """
 examples:
   caltest leaderboard logistic.csv forest.csv network.csv
   caltest leaderboard models/*.parquet --by log_score,brier --plot board.png
+  caltest leaderboard models/*.csv --by log_score,KS -o board.html
   caltest leaderboard models/*.csv --by log_score --model network   # exit code 1 if a model is better than network
 """
 
@@ -52,6 +54,9 @@ def add_to(commands: Any) -> None:
     words = "confidence level of the sets of all ranks together (default: %(default)s)"
     add("--confidence-level", type=parse_level, default=0.95, metavar="LEVEL", help=words)
     add_option(board, "--resamples", "number of draws (default: %(default)s)", default=999)
+    words = "where to write an HTML page; its scores are divided into miscalibration and discrimination"
+    add("-o", "--output", type=Path, metavar="PAGE.html", help=words)
+    add("--title", metavar="TEXT", default="Which model is the best?", help="heading of the page")
     add_option(board, "--json")
     add_option(board, "--plot", "draw the confidence sets of the ranks")
     add_file_options(board)
@@ -61,6 +66,8 @@ def add_to(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     refuse_if(len(options.files) < 2, f"two files or more are ranked, got {options.files[0]} alone")
     refuse_if(options.folds, "models of several folds are compared by 'caltest compare': leave out --folds")
+    if options.output is not None:
+        check_page(options.output)
     files = read_models(options, paired=True)
     known = ", ".join(files)
     refuse_if(options.model is not None and options.model not in files, f"--model: {options.model} is none of {known}")
@@ -72,6 +79,7 @@ def _run(options: argparse.Namespace) -> int:
         first.y_true,
         {name: file.y_prob for name, file in files.items()},
         **({} if options.by is None else {"by": options.by}),
+        **(_divided() if options.output is not None else {}),
         **problem_of(first),
         **chosen(options, "confidence_level"),
         **computing(options),
@@ -79,11 +87,10 @@ def _run(options: argparse.Namespace) -> int:
     ranks = bool(board.rankings)
     refuse_if(options.model is not None and not ranks, "--model needs a measure that ranks, such as --by log_score")
     worse: tuple[str, ...] = ()
-    said = "More: --by MEASURES, --plot FILE, --json."
+    said = "More: --by MEASURES, -o PAGE.html, --plot FILE, --json."
     if options.model is not None:
         worse = board.rankings[0].better_than(options.model)
-        shown = f"better than {options.model}: {', '.join(worse) or 'none is shown to be'}."
-        said = f"By {board.rankings[0].words} {shown}"
+        said = board.rankings[0].about(options.model)
     data = [{"source": name, **facts_of(file)} for name, file in files.items()]
     show(options, f"{board}\n\n{wrapped([said])}", data, **board.to_dict())
     if options.plot is not None:
@@ -94,4 +101,17 @@ def _run(options: argparse.Namespace) -> int:
             lambda figure: board.plot(figure.subplots(1, number_of_panels(board))), figure_size(board), "", options.plot
         )
         say_written("picture of the ranks", options.plot)
+    if options.output is not None:
+        from caltest.page import write_leaderboard
+
+        how = {"title": options.title, "model": options.model, "command": options.command}
+        write_leaderboard(board, options.output, **how)
+        say_written("page", options.output)
     return WORSE if worse else 0
+
+
+def _divided() -> dict[str, Any]:
+    """Return the option by which scores are divided on a page."""
+    from caltest.recalibration import TemperatureScaling
+
+    return {"recalibrator": TemperatureScaling()}

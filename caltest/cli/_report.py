@@ -83,11 +83,7 @@ def _run(options: argparse.Namespace) -> int:
         options.folds,
         "a page is about one model, not about one for each fold: leave out --folds, or write a page for each fold",
     )
-    refuse_if(not page.parent.is_dir(), f"the folder {page.parent} of the page does not exist")
-    refuse_if(
-        page.suffix.lower() not in {".html", ".htm"},
-        f"-o must name a page such as PAGE.html, got {page}; a browser prints the page to PDF",
-    )
+    check_page(page)
     refuse_if(
         options.groups and (options.time or options.lead),
         "a page knows how observations depend on each other in groups or in time: leave out --groups, or --time and "
@@ -110,6 +106,15 @@ def _run(options: argparse.Namespace) -> int:
     write_page_of(models, page, **how, **computing(options))
     say_written("page", page)
     return 0
+
+
+def check_page(page: Path) -> None:
+    """Refuse a path that cannot be that of a page."""
+    refuse_if(not page.parent.is_dir(), f"the folder {page.parent} of the page does not exist")
+    refuse_if(
+        page.suffix.lower() not in {".html", ".htm"},
+        f"-o must name a page such as PAGE.html, got {page}; a browser prints the page to PDF",
+    )
 
 
 def _model(name: str, data: PredictionFile, path: Path, options: argparse.Namespace, *, several: bool) -> Any:

@@ -37,11 +37,11 @@ class Word:
     icon: str
 
 
-_WRONG = Word("Wrong", "wrong", "M6 6l12 12M18 6L6 18")
-_RIGHT = Word("No error found", "right", "M4.5 12.5l5 5 10-11")
-_QUESTION = "M8.5 9a3.5 3.5 0 1 1 5 3.2c-1 .6-1.5 1.2-1.5 2.3M12 18.2v.3"
-_UNKNOWN = Word("Cannot tell", "unknown", _QUESTION)
-_TOO_FEW = Word("Too few data", "unknown", _QUESTION)
+WRONG = Word("Wrong", "wrong", "M6 6l12 12M18 6L6 18")
+RIGHT = Word("No error found", "right", "M4.5 12.5l5 5 10-11")
+QUESTION = "M8.5 9a3.5 3.5 0 1 1 5 3.2c-1 .6-1.5 1.2-1.5 2.3M12 18.2v.3"
+_UNKNOWN = Word("Cannot tell", "unknown", QUESTION)
+_TOO_FEW = Word("Too few data", "unknown", QUESTION)
 
 
 def _without_calls(verdict: Verdict) -> Verdict:
@@ -197,8 +197,8 @@ class Answer:
         """The decision in one word."""
         if self.verdict.decision == "not rejected":
             found = self.verdict.detectable
-            return _TOO_FEW if found is not None and found.too_few else _RIGHT
-        return _WRONG if self.verdict.decision == "rejected" else _UNKNOWN
+            return _TOO_FEW if found is not None and found.too_few else RIGHT
+        return WRONG if self.verdict.decision == "rejected" else _UNKNOWN
 
     def about(self, title: str) -> str:
         """Return what was judged, in one line; without the name of the data if it is the title, or if there is none."""

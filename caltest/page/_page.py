@@ -222,9 +222,9 @@ def write_page_of(
             compared, more = _comparison(models, answers, {"n_resamples": fewer, **options})
             folded.insert(0, ("", [more]))
     codes = codes_in(text for _, parts in folded for part in parts for text in part.texts)
-    html = _template().render(
+    html = template_of("page").render(
         title=title or _heading(answers),
-        date=f"{date.today():%d %B %Y}".lstrip("0"),
+        date=today(),
         answers=answers,
         compared=compared,
         folded=folded,
@@ -265,15 +265,25 @@ def _origin(
     models: Sequence[Model], seed: int, n_resamples: int, alpha: float, command: str
 ) -> Iterator[tuple[str, str]]:
     """Yield what is needed to repeat the page: name and value."""
-    yield "caltest", sys.modules["caltest"].__version__
-    with_what = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in _PACKAGES)]
-    yield "with", ", ".join(with_what)
+    yield from versions()
     if command:
         yield "command", command
     yield "seed", str(seed)
     yield "draws", f"{n_resamples:,}"
     yield "level", f"{alpha:g}"
     yield from _data_rows(models)
+
+
+def today() -> str:
+    """Return the date of the page."""
+    return f"{date.today():%d %B %Y}".lstrip("0")
+
+
+def versions() -> Iterator[tuple[str, str]]:
+    """Yield the versions of the package and of what it needs."""
+    yield "caltest", sys.modules["caltest"].__version__
+    with_what = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in _PACKAGES)]
+    yield "with", ", ".join(with_what)
 
 
 def _check_report(report: Any, models: Sequence[Model]) -> None:
@@ -322,9 +332,10 @@ def _fingerprint(prob: Any, outcome: Any) -> str:
 
 
 @cache
-def _template() -> Any:
+def template_of(name: str) -> Any:
+    """Return the template of a kind of page."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("caltest.page", ".")
     strict: dict[str, Any] = {"autoescape": True, "undefined": StrictUndefined}
-    return Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **strict).get_template("page.html.jinja")
+    return Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **strict).get_template(f"{name}.html.jinja")

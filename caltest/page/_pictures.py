@@ -42,7 +42,7 @@ def diagram(curves: Mapping[str, ReliabilityCurve], caption: str) -> Picture:
         if (legend := panel.get_legend()) is not None:
             legend.set_title("")
 
-    return _picture(draw, (5.4, 6.15 + 0.6 * len(curves)), _in_words(curves), caption)
+    return picture_of(draw, (5.4, 6.15 + 0.6 * len(curves)), _in_words(curves), caption)
 
 
 def deviations(curves: Mapping[str, ReliabilityCurve]) -> Picture:
@@ -51,13 +51,13 @@ def deviations(curves: Mapping[str, ReliabilityCurve]) -> Picture:
     def draw(figure: Figure) -> None:
         plot_reliability(**_shown(curves), ax=figure.subplots(), style="deviation")
 
-    return _picture(draw, (6.4, 5.0 + 0.35 * len(curves)), _in_words(curves), "Frequency minus prediction.")
+    return picture_of(draw, (6.4, 5.0 + 0.35 * len(curves)), _in_words(curves), "Frequency minus prediction.")
 
 
 def triangle(found: SimplexDiagram) -> Picture:
     """Return the reliability diagram of three classes in the triangle of their probabilities."""
     words = f"Reliability diagram on the triangle of three classes. {found.conclusion}"
-    return _picture(lambda figure: plot_simplex(found, figure.subplots()), (8, 7), words)
+    return picture_of(lambda figure: plot_simplex(found, figure.subplots()), (8, 7), words)
 
 
 def forest(places: Sequence[Place], words: tuple[str, str], caption: str) -> Picture:
@@ -87,7 +87,7 @@ def forest(places: Sequence[Place], words: tuple[str, str], caption: str) -> Pic
     said = [
         f"{one.name}: {as_percent(one.predicted)} {words[0]}, {as_percent(one.observed)} {words[1]}" for one in places
     ]
-    return _picture(draw, (5.4, 1.0 + 0.36 * max(len(places), 3)), f"Forest plot. {'; '.join(said)}.", caption)
+    return picture_of(draw, (5.4, 1.0 + 0.36 * max(len(places), 3)), f"Forest plot. {'; '.join(said)}.", caption)
 
 
 def _shown(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
@@ -98,7 +98,8 @@ def _shown(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
     return {"curve": next(iter(curves.values())), "tests": next(iter(tests.values()))}
 
 
-def _picture(draw: Callable[[Figure], Any], size: tuple[float, float], words: str, caption: str = "") -> Picture:
+def picture_of(draw: Callable[[Figure], Any], size: tuple[float, float], words: str, caption: str = "") -> Picture:
+    """Return what ``draw(figure)`` draws, of a size in inches, with what it shows in words."""
     return Picture(_as_address(to_svg(draw, size).decode()), words, caption)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LINE_OF_TEXT = 0.27  # inches
-_NAMED = 60  # models whose names fit below each other
+MOST_NAMED = 60  # models whose names fit below each other
 _LONGEST = 40  # letters of a name
 _NUMBERED = 20  # models whose ranks stand beside their points
 
@@ -67,18 +67,23 @@ def plot_leaderboard(result: Leaderboard, axes: Any = None) -> Any:
     axes = several(axes, (1, number_of_panels(result)), figure_size(result))
     order = [model.name for model in result.measures[0]]
     for ax, found in zip(axes, result.measures, strict=False):
-        if isinstance(found, Ranking):
-            _draw_ranks(ax, found)
-        else:
-            _draw_errors(ax, found, order)
-        shown = len(found) <= _NAMED
-        names = [model.name for model in found] if isinstance(found, Ranking) else order
-        ax.set_yticks(range(len(found)) if shown else [], [_cut(name) for name in names] if shown else [])
-        ax.set_ylim(len(found) - 0.5, -0.5)
-        ax.set_title(literal(found.words))
+        draw_measure(ax, found, order)
     for ranking in _divided(result):
-        _draw_parts(axes[-1], ranking)
+        draw_parts(axes[-1], ranking)
     return axes
+
+
+def draw_measure(ax: Axes, found: Ranking | Unranked, order: Sequence[str], longest: int = _LONGEST) -> None:
+    """Draw what was found by a measure; errors that rank no models are in a given order."""
+    if isinstance(found, Ranking):
+        _draw_ranks(ax, found)
+    else:
+        _draw_errors(ax, found, order)
+    shown = len(found) <= MOST_NAMED
+    names = [model.name for model in found] if isinstance(found, Ranking) else order
+    ax.set_yticks(range(len(found)) if shown else [], _cut(names, longest) if shown else [])
+    ax.set_ylim(len(found) - 0.5, -0.5)
+    ax.set_title(literal(found.words))
 
 
 def _divided(result: Leaderboard) -> list[Ranking]:
@@ -94,7 +99,7 @@ def number_of_panels(result: Leaderboard) -> int:
 def _draw_ranks(ax: Axes, ranking: Ranking) -> None:
     """Draw ranks with their confidence sets, and the tiers."""
     first = {tier: place for place, tier in reversed([*enumerate(model.tier for model in ranking)])}
-    gap, last = max(1.0, len(ranking) / _NAMED), -math.inf
+    gap, last = max(1.0, len(ranking) / MOST_NAMED), -math.inf
     for place, model in enumerate(ranking):
         low, high = model.rank_interval
         if model.tier % 2:
@@ -134,7 +139,7 @@ def _draw_errors(ax: Axes, errors: Unranked, order: Sequence[str]) -> None:
     )
 
 
-def _draw_parts(ax: Axes, ranking: Ranking) -> None:
+def draw_parts(ax: Axes, ranking: Ranking) -> None:
     """Draw discrimination against miscalibration, with lines of equal scores; numbers are ranks."""
     models = [model for model in ranking if model.parts is not None and math.isfinite(model.parts.miscalibration)]
     few = len(models) <= _NUMBERED
@@ -169,15 +174,27 @@ def _draw_parts(ax: Axes, ranking: Ranking) -> None:
     ax.set_title(literal(f"parts of the {ranking.words} (better: up, left{numbers})"))
 
 
-def _cut(name: str) -> str:
-    """Return a name that leaves room for the picture."""
-    half = _LONGEST // 2
-    return literal(name if len(name) <= _LONGEST else f"{name[: half - 1]}…{name[-half:]}")
+def _length_in_common(names: Sequence[str]) -> int:
+    """Return how many letters all names begin with."""
+    return next(
+        (at for at, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1), min(map(len, names))
+    )
+
+
+def _cut(names: Sequence[str], longest: int) -> list[str]:
+    """Return names that leave room for the picture: if one is too long, without what all begin and end with."""
+    if max(map(len, names)) <= longest:
+        return [literal(name) for name in names]
+    start = _length_in_common(names)
+    end = _length_in_common([name[start:][::-1] for name in names])
+    short = [f"{'…' * (start > 0)}{name[start : len(name) - end]}{'…' * (end > 0)}" for name in names]
+    half = longest // 2
+    return [literal(name if len(name) <= longest else f"{name[: half - 1]}…{name[-half:]}") for name in short]
 
 
 def figure_size(result: Leaderboard) -> tuple[float, float]:
     """Return width and height in inches that leave room for every name."""
     models = result.measures[0].models
-    longest = max(len(model.name) for model in models) if len(models) <= _NAMED else 0
+    longest = max(len(model.name) for model in models) if len(models) <= MOST_NAMED else 0
     width = number_of_panels(result) * (3.6 + 0.08 * min(longest, _LONGEST))
-    return width, max(1.2 + _LINE_OF_TEXT * min(len(models), _NAMED), 3.2 if _divided(result) else 0.0)
+    return width, max(1.2 + _LINE_OF_TEXT * min(len(models), MOST_NAMED), 3.2 if _divided(result) else 0.0)

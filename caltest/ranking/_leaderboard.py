@@ -100,7 +100,8 @@ def leaderboard(
     recalibrator : Recalibrator, optional
         The method, such as `caltest.recalibration.TemperatureScaling()`, by which the log score and the Brier score of
         each model are divided into miscalibration and discrimination, on five held-out folds that are the same for all
-        models (`caltest.recalibration.cross_fitted_decomposition`). By default they are not divided.
+        models (`caltest.recalibration.cross_fitted_decomposition`). By default they are not divided, and neither with
+        fewer than 10 observations or groups.
 
     Returns
     -------
@@ -117,10 +118,9 @@ def leaderboard(
         If there are fewer than two models, a name is empty or occurs twice, or models differ in observations or
         classes; if predictions are outside [0, 1] or do not sum to 1, are NaN in a part of a row, or more than half of
         the observations lack the prediction of a model; if a label is unknown, ``by`` is no measure or names one twice,
-        ``confidence_level`` is not strictly between 0 and 1, or ``n_resamples`` < 1; if there is a ``recalibrator`` for
-        fewer than 10 observations or groups or together with ``time``, or the method refuses the observations of the
-        other folds; if ``lead`` is given without ``time``, is not positive or longer than the data; if ``time`` is
-        given with ``groups``.
+        ``confidence_level`` is not strictly between 0 and 1, or ``n_resamples`` < 1; if there is a ``recalibrator``
+        together with ``time``, or the method refuses the observations of the other folds; if ``lead`` is given without
+        ``time``, is not positive or longer than the data; if ``time`` is given with ``groups``.
 
     See Also
     --------
@@ -178,8 +178,9 @@ def leaderboard(
         recalibrator is not None and timing is not None,
         "`recalibrator` and `time` cannot be taken together: observations of different folds may depend on each other.",
     )
-    few = recalibrator is not None and n_units < _FEWEST_DIVIDED
-    refuse_if(few, f"`recalibrator` needs {_FEWEST_DIVIDED} observations or groups at least, got {n_units}.")
+    if recalibrator is not None and n_units < _FEWEST_DIVIDED:
+        text = f"Scores are not divided: {n_units} observations or groups are fewer than two for each of five folds."
+        notes, recalibrator = [*notes, Note("C219", text)], None
     seeds = validate_rng(options["rng"]).integers(2**63, size=2)
     found: dict[str, list[Found]] = {kind.name: [] for kind in measures}
     tests: dict[str, dict[str, TestResult]] = {error.name: {} for error in errors}

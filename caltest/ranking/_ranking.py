@@ -193,6 +193,19 @@ class Ranking(Result):
         """Number of pairs of models of which one is shown to be better."""
         return int(np.count_nonzero(self.is_better))
 
+    @property
+    def n_neighbours(self) -> int:
+        """Number of pairs of neighbours in the table of which the upper one is shown to be better."""
+        return int(np.count_nonzero(np.diagonal(self.is_better, 1)))
+
+    def about(self, name: str) -> str:
+        """Return the sentence on which models are shown to be better than one."""
+        better = self.better_than(name)
+        if not better:
+            return f"By {self.words} no model is shown to be better than {name}."
+        are = "model is" if len(better) == 1 else "models are"
+        return f"By {self.words} {len(better)} {are} shown to be better than {name}: {some_of(better)}."
+
     def better_than(self, name: str) -> tuple[str, ...]:
         """Return the models that are shown to be better than a model.
 
@@ -286,7 +299,7 @@ class Ranking(Result):
     def separation(self) -> str:
         """How many pairs and neighbours of the table are told apart."""
         number = len(self)
-        pairs, beside = number * (number - 1) // 2, int(np.count_nonzero(np.diagonal(self.is_better, 1)))
+        pairs, beside = number * (number - 1) // 2, self.n_neighbours
         return (
             f"{self.n_separated:,} of {pairs:,} pairs of models are told apart, and {beside:,} of {number - 1:,} pairs "
             "of neighbours in the table."

@@ -56,6 +56,21 @@ class UnrankedModel(Result):
         The 5 % and 95 % quantiles of the value if the predictions are calibrated.
     pvalue_adjusted : float
         The p-value, Holm-adjusted for the number of models.
+
+    See Also
+    --------
+    caltest.leaderboard : The function that returns such models.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> models = {"as it is": y_prob, "flat": 0.5 * y_prob + 0.5 / 3}
+    >>> board = caltest.leaderboard(y_true, models, by="KS", n_resamples=199, rng=0)
+    >>> flat = board["KS"]["flat"]
+    >>> flat.pvalue_adjusted, flat.rejected
+    (0.01, True)
     """
 
     name: str
@@ -102,6 +117,20 @@ class Unranked(Result):
         Number of observations.
     n_groups : int or None
         Number of their groups, if only groups are independent.
+
+    See Also
+    --------
+    caltest.leaderboard : The function that returns it.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.simulation import DirichletModel
+    >>> _, y_true, y_prob = DirichletModel(3).draw(300, rng=0)
+    >>> models = {"as it is": y_prob, "flat": 0.5 * y_prob + 0.5 / 3}
+    >>> board = caltest.leaderboard(y_true, models, by="KS", n_resamples=199, rng=0)
+    >>> print(board["KS"].conclusion)
+    KS (confidence): calibration is rejected for 1 of 2 models (Holm, 5 %): flat.
     """
 
     models: tuple[UnrankedModel, ...]

@@ -39,11 +39,16 @@ def test_the_exit_code_tells_whether_a_better_model_is_shown(files, run, tmp_pat
     picture = tmp_path / "board.png"
     code, out, _ = run(*arguments, "--model", best, "--plot", picture)
     assert code == 0
-    assert f"better than {best}: none is shown to be" in out
+    assert f"By Brier score no model is shown to be better than {best}." in out
     assert picture.exists()
+    page = tmp_path / "board.html"
+    code, out, _ = run(*arguments, "--model", last, "-o", page)
+    assert code == 1
+    assert "miscalibration" in out
+    assert "A better model is shown" in page.read_text(encoding="utf-8")
     code, out, _ = run(*arguments, "--model", last)
     assert code == 1
-    assert f"better than {last}: {best}" in out
+    assert f"models are shown to be better than {last}: {best}" in " ".join(out.split())
 
 
 def test_errors_are_named_with_their_parts(files, answer):
@@ -56,6 +61,7 @@ def test_what_cannot_be_ranked_is_refused(files, run):
     for arguments, text in (
         (files[:1], "two files or more"),
         ([*files, "--model", "ours"], "--model: ours is none of"),
+        ([*files, "-o", "board.pdf"], "-o must name a page such as PAGE.html"),
         ([*files, "--by", "kss"], "--by 'kss': there is no kss"),
         ([*files, "--by", "KS", "--model", NAMES[0]], "--model needs a measure that ranks"),
     ):

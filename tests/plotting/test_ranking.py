@@ -47,3 +47,13 @@ def test_parts_of_the_first_score_are_the_last_panel():
     dots = [(line.get_xdata()[0], line.get_ydata()[0]) for line in axes[2].lines if line.get_marker() == "o"]
     assert dots == [(model.parts.miscalibration, model.parts.discrimination) for model in board["brier"]]
     assert [text.get_text() for text in axes[2].texts] == [str(model.rank) for model in board["brier"]]
+
+
+def test_long_names_differ_where_they_are_cut():
+    y_true, models = problem(30)
+    start = "organisation/" * 4
+    board = ct.leaderboard(y_true, {f"{start}{name}-instruct": prob for name, prob in models.items()}, **FAST)
+    axes = Figure(layout="constrained").subplots(1, 3)
+    board.plot(axes)
+    names = [label.get_text() for label in axes[0].get_yticklabels()]
+    assert sorted(names) == sorted(f"…{name}…" for name in models)

@@ -32,10 +32,11 @@ def test_scores_are_not_divided_unless_a_method_is_named():
     assert "miscalibration" not in ct.leaderboard(y_true, models, **FAST).to_frame()
 
 
-def test_what_cannot_be_divided_is_refused():
+def test_what_cannot_be_divided_is_said():
     y_true, models = problem(9)
-    with pytest.raises(ValueError, match="`recalibrator` needs 10 observations or groups at least, got 9"):
-        ct.leaderboard(y_true, models, recalibrator=TemperatureScaling(), **FAST)
+    board = ct.leaderboard(y_true, models, recalibrator=TemperatureScaling(), **FAST)
+    assert [note.code for note in board.notes if note.code == "C219"] == ["C219"]
+    assert "miscalibration" not in board.to_frame()
     with pytest.raises(TypeError, match="`recalibrator` must be a method"):
         ct.leaderboard(*problem(), recalibrator="temperature", **FAST)
 
