@@ -70,8 +70,8 @@ def few_draws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     It is found as for users in tests of a mark without `few_draws=True`, and in those of these numbers, which ask for
     `usual_draws`.
     """
-    marks = [request.node.get_closest_marker(name) for name in ("slow", "nightly", "release")]
-    as_for_users = any(mark and not mark.kwargs.get("few_draws") for mark in marks)
+    marks = [mark for mark in request.node.iter_markers() if mark.name in {"slow", "nightly", "release"}]
+    as_for_users = any("few_draws" not in mark.kwargs for mark in marks)
     if not as_for_users and "usual_draws" not in request.fixturenames:
         monkeypatch.setattr(_power_curve, "_MANY", 80)
         monkeypatch.setattr(_power_curve, "_ROUNDS", 1)

@@ -8,6 +8,7 @@ from caltest.clinical import clinical_calibration
 from caltest.clinical._curve_intervals import CurveSimulation
 from caltest.predictions._sample import make_sample
 from caltest.statistics import E50, E90, ECI, ICI, Emax
+from tests.reference.cases import mostly_nightly
 
 PARTS = ICI(), E50(), E90(), Emax(), ECI()
 
@@ -68,7 +69,7 @@ def test_few_groups_have_no_interval():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shift", [0.0, 0.4])
+@pytest.mark.parametrize("shift", mostly_nightly([0.0, 0.4]))
 def test_distances_are_covered(shift):
     """At least as often as promised, up to 4 standard errors of 150 data sets."""
     rng, sets, missed = np.random.default_rng(6), 150, np.zeros(len(PARTS))

@@ -143,7 +143,7 @@ def test_cross_validation_by_loops():
     assert found.validation == "cross-validation"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_corrected_values_are_those_of_new_patients():
     """A model of 8 features for 120 patients, 40 times: slope, c and Brier score on average as on 5,000 others.
 

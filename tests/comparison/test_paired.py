@@ -12,7 +12,7 @@ from caltest.comparison._u_statistics import PairTerms
 from caltest.predictions._sample import induce
 from tests.comparison.models import as_naive, temper, two_models
 from tests.reference import naive
-from tests.reference.cases import mostly_slow
+from tests.reference.cases import mostly_nightly, mostly_slow
 from tests.reference.examples import PROBLEMS, draw_labels, thirds
 from tests.resampling.draws.test_signs import problem as of_groups
 
@@ -361,7 +361,9 @@ def shocked(n_groups, size, kind, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_groups", "size", "kind"), [(15, 20, "groups"), (30, 20, "rare"), (300, 1, "weights")])
+@pytest.mark.parametrize(
+    ("n_groups", "size", "kind"), mostly_nightly([(15, 20, "groups"), (30, 20, "rare"), (300, 1, "weights")])
+)
 def test_level_with_groups_and_weights(n_groups, size, kind):
     """The normal limit rejected .10, and .21 of weighted rare events."""
     rng, rejected = np.random.default_rng(9), 0
@@ -467,7 +469,7 @@ def rejections(kind, n, n_classes, n_data_sets, *, paired=True, variance="asympt
 
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.release)])
 @pytest.mark.parametrize("n_classes", [2, pytest.param(10, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("n", [200, *(pytest.param(n, marks=pytest.mark.slow) for n in SIZES if n > 200)])
+@pytest.mark.parametrize("n", [200, *(pytest.param(n, marks=pytest.mark.nightly) for n in SIZES if n > 200)])
 def test_level(n, n_classes, many):
     n_data_sets = LEVEL_SIZES[n][many]
     found = {kind: rejections(kind, n, n_classes, n_data_sets) for kind in KINDS}
@@ -475,7 +477,7 @@ def test_level(n, n_classes, many):
     assert {kind: k for kind, k in found.items() if k > limit} == {}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.release)])
 @pytest.mark.parametrize("n", [200, 1000])
 def test_level_of_the_bootstrap_and_of_unpaired_models(n, many):
@@ -488,7 +490,9 @@ def test_level_of_the_bootstrap_and_of_unpaired_models(n, many):
 
 @pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.release)])
-@pytest.mark.parametrize(("n", "power"), [(200, 0.10), (1000, 0.37), pytest.param(10_000, 1.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("n", "power"), [(200, 0.10), (1000, 0.37), pytest.param(10_000, 1.0, marks=pytest.mark.nightly)]
+)
 def test_power_against_a_perfect_model(n, power, many):
     """Over-confidence by temperature 1.3, two outcomes; the powers are known with a standard error of 0.01."""
     n_data_sets = SIZES[n][many]

@@ -12,6 +12,7 @@ from caltest.predictions._sample import make_sample
 from caltest.predictions.cells._cells import cells_of
 from tests.comparison.models import exceedances, shifted, two_models
 from tests.reference import in_time
+from tests.reference.cases import mostly_nightly
 
 TREE = ct.VarianceTree(max_cells=4, min_leaf=5)
 
@@ -155,7 +156,7 @@ MODELS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("models", MODELS)
-@pytest.mark.parametrize(("n", "n_sets"), [(365, 300), (2000, 100)])
+@pytest.mark.parametrize(("n", "n_sets"), mostly_nightly([(365, 300), (2000, 100)]))
 def test_intervals_of_forecasts_contain_the_difference(n, n_sets, models):
     def draw(rng):
         return exceedances(n, 7, 0.8, rng)
@@ -168,7 +169,7 @@ def test_intervals_of_forecasts_contain_the_difference(n, n_sets, models):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lead", [1, 4])
+@pytest.mark.parametrize("lead", mostly_nightly([1, 4]))
 def test_intervals_of_batches_contain_the_difference(lead):
     def draw(rng):
         return batches(52, 40, lead, rng)

@@ -143,7 +143,7 @@ def test_intervals_of_events_hold_the_truth_or_say_why_there_is_none():
     assert (frame.loc[~few & (frame["groups"] == 0), "ratio_none"] == 0).all()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_intervals_of_events_hold_the_truth_on_new_data():
     first, sets = datetime.now(UTC).toordinal() * 1_000, 200
     small = [design for design in event_intervals.designs() if design.n <= 600 and design.groups != 5]
@@ -199,7 +199,7 @@ def test_the_check_finds_a_test_that_fails():
     assert frame["exceeds"].all()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_cells_of_the_day():
     """New data every day; one-sided limits, exceeded by chance with probability 0.001 on any day at most."""
     day = datetime.now(UTC).toordinal()

@@ -708,7 +708,7 @@ def test_level(case, n, n_data_sets):
 
 @pytest.mark.parametrize(
     ("concentration", "n_data_sets"),
-    [(0.5, 20), pytest.param(0.5, 1000, marks=pytest.mark.slow), pytest.param(1.0, 1000, marks=pytest.mark.release)],
+    [(0.5, 20), pytest.param(0.5, 1000, marks=pytest.mark.nightly), pytest.param(1.0, 1000, marks=pytest.mark.release)],
 )
 def test_power_against_under_confidence(concentration, n_data_sets):
     """Temperature 1.2, 10 classes, n = 2,000: the default test has a power above 0.9, the tree error alone little.

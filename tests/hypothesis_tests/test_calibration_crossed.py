@@ -6,7 +6,7 @@ from scipy.special import ndtr, ndtri
 
 import caltest
 from caltest.results._decision import rejects
-from tests.reference.cases import check_refused
+from tests.reference.cases import check_refused, mostly_nightly
 
 DRAWS = {"n_resamples": 199, "rng": 0}
 
@@ -72,7 +72,7 @@ def test_others_say_where_both_can_be_taken(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("icc", "in_time", "lead"), [(0.3, 0.1, 4), (0.0, 0.1, 1)])
+@pytest.mark.parametrize(("icc", "in_time", "lead"), mostly_nightly([(0.3, 0.1, 4), (0.0, 0.1, 1)]))
 def test_calibrated_risks_are_rejected_at_the_level(icc, in_time, lead):
     n_sets = 150
     pvalues = []

@@ -10,7 +10,7 @@ import caltest
 from caltest import ECE, KS, EqualWidth
 from caltest.hypothesis_tests import by_fold
 from caltest.results._decision import rejects
-from tests.reference.cases import check_refused, failures
+from tests.reference.cases import check_refused, failures, mostly_nightly
 
 DRAWS = {"n_resamples": 199, "rng": 0}
 
@@ -174,7 +174,7 @@ def test_what_is_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [100, 365])
+@pytest.mark.parametrize("n", mostly_nightly([100, 365]))
 def test_the_level_of_a_forecast_for_a_week(n):
     """P(p <= 0.05) is 0.05 at most with 199 draws; without the lead the test rejects far more often."""
     rng, sets = np.random.default_rng(n), 100

@@ -283,7 +283,7 @@ def test_the_stored_rates_are_as_promised():
     assert text == pages.with_table(text, pages.mark("detectable"), made), "python benchmarks/detectable.py --page"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_power_at_the_smallest_error():
     """New data sets, each tested with its own draws: 4 standard errors of 600, and 0.02 of the size that was found."""
     seed = np.random.SeedSequence().entropy

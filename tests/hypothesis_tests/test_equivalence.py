@@ -53,7 +53,7 @@ def test_level_at_the_margin():
         assert rejections(500, shift, 300, np.random.default_rng(2)) <= at_most(0.07, 300), shift
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("n", "repeats"), [(200, 1500), (1000, 1000), (10_000, 200)])
 def test_level_over_the_range(n, repeats):
     for shift in (0.01, 0.05, 0.15):

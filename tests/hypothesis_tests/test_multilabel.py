@@ -11,6 +11,7 @@ import caltest as ct
 from caltest.resampling import correct_pvalues
 from caltest.results import CalibrationWarning
 from tests.hypothesis_tests.problems import STANDARD_ERRORS
+from tests.reference.cases import mostly_nightly
 
 FAST = {"n_resamples": 199, "rng": 0}
 
@@ -193,7 +194,7 @@ def shocks(rng: np.random.Generator, prob: np.ndarray, share: float) -> np.ndarr
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", [0.0, 0.6])
+@pytest.mark.parametrize("share", mostly_nightly([0.0, 0.6]))
 def test_level_under_dependence_of_labels(share):
     """Calibrated labels, 3 and rare, are rejected in at most 5 % of data sets however they depend on each other."""
     rng, n_sets = np.random.default_rng(5), 100

@@ -56,7 +56,7 @@ def test_the_number_fits_the_smallest_error():
     assert points.n_samples == pytest.approx(expected, rel=0.2)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_power_at_the_number():
     """4 standard errors of 600 data sets, and 0.03 of the number that was found."""
     seed = np.random.SeedSequence().entropy

@@ -10,6 +10,7 @@ import caltest
 from benchmarks.streams import STREAMS, distorted
 from caltest.hypothesis_tests import residual_correlation
 from tests.hypothesis_tests.problems import ALPHA, calibrated, count_rejections, draws_in_order, most_rejections, words
+from tests.reference.cases import mostly_nightly
 from tests.reference.lags import lag_correlations, variance_ratios
 
 N_DATA_SETS = 200
@@ -100,7 +101,7 @@ def test_the_level_is_kept(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["AR(.8)", "Markov", "season", "5 classes"])
+@pytest.mark.parametrize("name", mostly_nightly(["AR(.8)", "Markov", "season", "5 classes"]))
 def test_forecasts_of_the_next_step_are_not_correlated(name):
     """Labels are not independent given all predictions here, only residuals are uncorrelated."""
     rng = np.random.default_rng(2)

@@ -10,6 +10,7 @@ from caltest.hypothesis_tests._residual_correlation import correlation_notes
 from caltest.predictions._sample import make_sample
 from caltest.predictions.inputs._times import OfferedTime
 from tests.hypothesis_tests.problems import calibrated, codes
+from tests.reference.cases import mostly_nightly
 
 DAYS = pd.date_range("2026-01-01", periods=365)
 
@@ -84,7 +85,7 @@ def test_only_the_first_ones_of_many_are_looked_at(n_classes, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["AR(.8)", "AR(.95)", "Markov", "rare, 1 %"])
+@pytest.mark.parametrize("name", mostly_nightly(["AR(.8)", "AR(.95)", "Markov", "rare, 1 %"]))
 def test_the_caution_is_rare_for_forecasts_of_the_next_step(name):
     rng, number = np.random.default_rng(0), 1000
     streams = (STREAMS[name](rng, 200, 1) for _ in range(number))

@@ -189,7 +189,7 @@ def test_bad_arguments():
         )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_level_of_the_joint_pvalue():
     """Calibrated data, 400 sets: the global p-value and the smallest adjusted one reject at most 5 % (4 s.e.).
 

@@ -150,7 +150,7 @@ def test_little_time_separates_nothing_and_a_note_has_its_length():
     assert "span 5 times the lead (20). Fewer than 9" in next(note.text for note in board.notes if note.code == "C305")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_models_that_are_equally_good_in_time_are_seldom_separated():
     """Predictions of a label that is known after ten steps: their errors are shared by ten days in a row."""
     rng, n, lead, n_sets, missed = np.random.default_rng(11), 400, 10, 150, {"with": 0, "without": 0}

@@ -8,6 +8,7 @@ from caltest.estimation import Measure
 from caltest.ranking import RankedModel, Ranking
 from caltest.ranking._separation import Contributions
 from caltest.results import ConfidenceInterval
+from tests.reference.cases import mostly_nightly
 
 
 def ranking(is_better, **about):
@@ -90,7 +91,7 @@ def test_what_has_no_sample_size_is_refused(about, arguments, error, text):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", ["normal", "exponential"])
+@pytest.mark.parametrize("noise", mostly_nightly(["normal", "exponential"]))
 def test_as_many_questions_as_are_said_have_the_power(noise):
     """Six models on 300 questions, of which the first two are separated with a power of .8 on as many as are said."""
     rng, n_sets = np.random.default_rng(12), 500

@@ -29,10 +29,18 @@ def check_refused(call: Callable[..., Any], kind: type[Exception], message: str,
 
 
 def mostly_slow(cases: Iterable[Any], kept: int = 1) -> list[Any]:
-    """Cases of a test that calculates the same for each: the first ones run without a mark, the others are slow.
+    """Cases of a test that calculates the same for each: the first ones as they are, the others marked slow.
 
     A tuple holds the values of several arguments.
     """
-    slow = pytest.mark.slow(few_draws=True)
+    return _mostly(pytest.mark.slow(few_draws=True), cases, kept)
+
+
+def mostly_nightly(cases: Iterable[Any], kept: int = 1) -> list[Any]:
+    """Cases of a slow test, the first ones as they are, the others marked nightly; tuples as in `mostly_slow`."""
+    return _mostly(pytest.mark.nightly, cases, kept)
+
+
+def _mostly(mark: pytest.MarkDecorator, cases: Iterable[Any], kept: int) -> list[Any]:
     tuples = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*values, marks=() if k < kept else slow) for k, values in enumerate(tuples)]
+    return [pytest.param(*values, marks=() if k < kept else mark) for k, values in enumerate(tuples)]

@@ -156,7 +156,7 @@ def test_it_is_named_in_a_text():
     assert str(Classwise("KS()", "max")) == "Classwise(statistic=KS(), combine='max')"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("statistic", "n_sets"),
     [(Classwise(KDEError()), 1000), (Classwise(KS(), "max"), 1000), (Classwise(SmoothECE()), 250)],

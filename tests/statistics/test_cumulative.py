@@ -13,7 +13,7 @@ from caltest.predictions._sample import make_sample
 from caltest.resampling.distributions import _brownian as brownian
 from caltest.resampling.distributions._brownian import EITHER_END, EXCURSION, RANGE, BrownianDistribution
 from caltest.resampling.engine._evaluation import null_values
-from tests.reference.cases import mostly_slow
+from tests.reference.cases import mostly_nightly, mostly_slow
 from tests.statistics.networks import NETWORKS, network, read
 
 BOTH = {"KS": caltest.KS(), "Kuiper": caltest.statistics.Kuiper()}
@@ -336,12 +336,14 @@ def test_asymptotic_is_conservative_where_few_predictions_are_distinct():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "statistic",
-    [
-        caltest.KS(),
-        caltest.statistics.Kuiper(),
-        caltest.statistics.IsotonicError(),
-        caltest.statistics.IsotonicError("log"),
-    ],
+    mostly_nightly(
+        [
+            caltest.KS(),
+            caltest.statistics.Kuiper(),
+            caltest.statistics.IsotonicError(),
+            caltest.statistics.IsotonicError("log"),
+        ]
+    ),
     ids=str,
 )
 def test_level(statistic):

@@ -7,7 +7,7 @@ from hypothesis import given
 import caltest
 from caltest.predictions._sample import make_sample
 from caltest.statistics import E50, E90, ECI, ICI, Emax
-from tests.reference.cases import check_refused
+from tests.reference.cases import check_refused, mostly_nightly
 from tests.reference.val_prob import breast_cancer, cat, digit_8
 from tests.statistics.problems import LEVELS, PROFILE, error, event_problems, most_rejections
 
@@ -115,7 +115,9 @@ def test_signs_of_groups_have_the_observed_value():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("statistic", [ICI(), ICI("lowess"), ICI("spline"), E90(), Emax("lowess")], ids=str)
+@pytest.mark.parametrize(
+    "statistic", mostly_nightly([ICI(), ICI("lowess"), ICI("spline"), E90(), Emax("lowess")]), ids=str
+)
 def test_levels(statistic):
     """Calibrated models are rejected as often as the level says: 50 observations, rounded, rare events."""
     rng = np.random.default_rng(0)

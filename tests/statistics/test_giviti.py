@@ -93,7 +93,7 @@ def test_sure_predictions_add_nothing_or_infinity():
     assert certain.pvalue == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_levels():
     """Simulated labels hold the level with few events, where the limit need not."""
     rng = np.random.default_rng(0)

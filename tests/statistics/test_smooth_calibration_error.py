@@ -9,6 +9,7 @@ import caltest
 from caltest.predictions._sample import make_sample
 from caltest.statistics import SmoothCalibrationError
 from tests.reference import naive
+from tests.reference.cases import mostly_nightly
 from tests.statistics.problems import LEVELS, PROFILE, error, event_problems, most_rejections
 
 SMCE = SmoothCalibrationError()
@@ -108,7 +109,7 @@ def test_signs_of_groups_have_the_observed_value():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("grouped", mostly_nightly([False, True]))
 def test_levels(grouped):
     """Ten groups in which labels are equal, or independent labels, at few different predictions."""
     rng, n_data_sets = np.random.default_rng(3), 200 if grouped else 1000

@@ -34,12 +34,12 @@ def inversion(y_true, prob, **design):
     return l2_distribution(make_sample(y_true, prob, **design), None, any_shock=False, rng=0)[0]
 
 
-LEVEL = [pytest.param(60), pytest.param(400, marks=pytest.mark.slow)]
+LEVEL = [pytest.param(60), pytest.param(400, marks=pytest.mark.nightly)]
 
 
 @pytest.mark.parametrize(
     ("n_groups", "size", "n_sets"),
-    [(20, 20, 60), *(pytest.param(*given, 400, marks=pytest.mark.slow) for given in ((10, 40), (20, 20), (50, 10)))],
+    [(20, 20, 60), *(pytest.param(*given, 400, marks=pytest.mark.nightly) for given in ((10, 40), (20, 20), (50, 10)))],
 )
 def test_an_error_of_dependent_rare_events_is_excluded_as_often_as_stated(n_groups, size, n_sets):
     """Predictions of .02 where .07 happen: .22, .17 and .11 were certified to be better than they are."""

@@ -115,7 +115,7 @@ def simulated(sizes, rate, correlation, rng):
 @pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     ("n_sets", "rates", "correlations"),
-    [(400, (0.05,), (0.5,)), pytest.param(2000, (0.001, 0.01, 0.05, 0.5), (0.0, 0.3, 0.5), marks=pytest.mark.slow)],
+    [(400, (0.05,), (0.5,)), pytest.param(2000, (0.001, 0.01, 0.05, 0.5), (0.0, 0.3, 0.5), marks=pytest.mark.nightly)],
 )
 def test_coverage_with_groups(n_sets, rates, correlations):
     """At least 90 %, less 4 standard errors, for equal and very unequal groups and rare events."""
@@ -135,7 +135,7 @@ def test_coverage_with_groups(n_sets, rates, correlations):
     ("n_sets", "sizes", "rates"),
     [
         (1000, (100,), (0.05,)),
-        pytest.param(4000, (5, 20, 100, 500), (0.001, 0.01, 0.05, 0.2, 0.5), marks=pytest.mark.slow),
+        pytest.param(4000, (5, 20, 100, 500), (0.001, 0.01, 0.05, 0.2, 0.5), marks=pytest.mark.nightly),
     ],
 )
 def test_coverage_with_weights(n_sets, sizes, rates):

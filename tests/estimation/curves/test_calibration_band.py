@@ -13,6 +13,7 @@ from caltest.estimation.curves._calibration_band import ScoreGroups
 from caltest.predictions._sample import make_sample
 from caltest.resampling.draws._labels import OutcomeDraws
 from tests.reference import naive
+from tests.reference.cases import mostly_nightly
 from tests.results.printed import printed
 
 PROFILE = settings(deadline=None, derandomize=True, database=None, max_examples=30)
@@ -139,7 +140,7 @@ def test_a_rare_event_that_did_not_happen_is_no_rejection(event):
         assert band.contains_diagonal == (band.pvalue > 0.05), score
 
 
-@pytest.mark.parametrize("n_sets", [100, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_sets", [100, pytest.param(1500, marks=pytest.mark.nightly)])
 def test_level(n_sets):
     """The p-values of calibrated sets are uniform on their grid, or a step of it larger where there is a tie."""
     rng = np.random.default_rng(8)
@@ -182,7 +183,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("truth", FUNCTIONS)
+@pytest.mark.parametrize("truth", mostly_nightly(FUNCTIONS))
 def test_it_contains_increasing_functions(truth):
     """At level .5 a band of this kind still contains them nearly always: it has many bounds."""
     for digits in (None, 1):
@@ -198,7 +199,7 @@ def test_it_contains_increasing_functions(truth):
         assert held > 180, digits  # so that a band too narrow by the number of blocks is found
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_coverage_is_nominal_for_one_block():
     """A single score: two bounds, and nothing is lost except by the grid of counts."""
     rng = np.random.default_rng(5)
@@ -314,7 +315,7 @@ def test_what_is_printed():
     assert printed(print_it("neural_network", digits=2)) == PRINTED_GROUPS.strip("\n")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_band_of_the_test_is_no_confidence_band():
     """It contains the diagonal of calibrated sets at its level, other functions less often; the other band does."""
     n_sets, held = 300, {}

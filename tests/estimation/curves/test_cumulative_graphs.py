@@ -69,7 +69,7 @@ def test_the_path_leaves_its_band_exactly_where_the_test_rejects():
     assert len(decisions) == 4
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_band_has_its_level():
     """Of calibrated models 20 % leave a band of 80 %: 4 standard errors of 500 data sets."""
     rng = np.random.default_rng(1)

@@ -9,6 +9,7 @@ from scipy.stats import beta, binom
 import caltest as ct
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from tests.reference import naive
+from tests.reference.cases import mostly_nightly
 from tests.reference.examples import draw_labels
 from tests.results.printed import printed
 
@@ -78,7 +79,7 @@ def test_consistency_bars_hold_at_least_their_level_in_every_cell():
             assert events.pmf[frequency > curve.bar_upper[b] + 1e-12].sum() <= tail, (level, b)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_simultaneous_bars_hold_all_points_at_least_at_their_level():
     n_sets, level = 400, 0.9
     rng = np.random.default_rng(0)
@@ -310,7 +311,7 @@ def test_default_cells_of_a_class_stand_on_both_sides():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["sharp", "ties", "rare", "sharp groups"])
+@pytest.mark.parametrize("kind", mostly_nightly(["sharp", "ties", "rare", "sharp groups"]))
 def test_bars_and_tests_of_the_default_cells_keep_their_level(kind):
     """Predictions drawn anew each time: bars of single cells, simultaneous bars, and Holm-adjusted tests."""
     rng = np.random.default_rng(3)

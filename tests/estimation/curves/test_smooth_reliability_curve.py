@@ -99,7 +99,7 @@ def test_the_confidence_band_does_not_collapse_without_events():
 @pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     ("n_sets", "kinds", "n_resamples"),
-    [(50, ("rare",), 19), pytest.param(1000, ("rare", "uniform", "sharp"), 99, marks=pytest.mark.slow)],
+    [(50, ("rare",), 19), pytest.param(1000, ("rare", "uniform", "sharp"), 99, marks=pytest.mark.nightly)],
 )
 def test_coverage_of_rare_and_sharp_predictions(n_sets, kinds, n_resamples):
     """Under calibration the whole curve is inside in 90 % of sets; the confidence band holds 90 % of the truth."""
@@ -158,7 +158,11 @@ def test_too_few_draws_have_no_band_under_calibration():
 @pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     ("n_sets", "cases"),
-    [(4, CASES[1:2]), pytest.param(4, CASES, marks=pytest.mark.slow), pytest.param(60, CASES, marks=pytest.mark.slow)],
+    [
+        (4, CASES[1:2]),
+        pytest.param(4, CASES, marks=pytest.mark.slow),
+        pytest.param(60, CASES, marks=pytest.mark.nightly),
+    ],
 )
 def test_coverage_of_both_bands(n_sets, cases):
     """The band under calibration holds calibrated curves, the confidence band the smoothed truth, at 90 %."""

@@ -10,6 +10,7 @@ import caltest as ct
 from caltest.predictions._sample import make_sample
 from caltest.predictions.cells._cells import cells_of
 from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
+from tests.reference.cases import mostly_nightly
 from tests.reference.examples import draw_labels
 from tests.resampling.draws.test_signs import clustered
 from tests.resampling.draws.test_signs import problem as of_groups
@@ -311,7 +312,7 @@ def assert_coverage(below, above, repeats, n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strength", [0.05, 0.0, 0.2])
+@pytest.mark.parametrize("strength", mostly_nightly([0.05, 0.0, 0.2]))
 def test_coverage(strength):
     rng = np.random.default_rng(7)
     found = [misses(shape, "uniform", 300, strength, 100, rng) for shape in SHAPES]

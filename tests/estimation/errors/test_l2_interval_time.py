@@ -10,6 +10,7 @@ from caltest.predictions.cells._cells import cells_of
 from caltest.statistics._segments import cells_of_groups
 from caltest.statistics._squared_l2_in_time import SquaredL2InTime
 from tests.comparison.models import exceedances, shifted
+from tests.reference.cases import mostly_nightly
 
 
 def forecasts(n=120, lead=4, shift=0.8, seed=3):
@@ -68,7 +69,7 @@ def test_what_cannot_be_taken_is_refused(more, words):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "n_sets"), [(365, 400), (2000, 120)])
+@pytest.mark.parametrize(("n", "n_sets"), mostly_nightly([(365, 400), (2000, 120)]))
 @pytest.mark.parametrize("shift", [0.0, 0.8])
 def test_intervals_contain_the_error(n, n_sets, shift):
     missed = 0

@@ -9,6 +9,7 @@ from caltest.estimation.event._event_count import without_skewness
 from caltest.estimation.event._regions import RegionCells, Regions, _Observations, bend_pvalue
 from caltest.predictions._sample import make_sample
 from tests.reference import regions as naive
+from tests.reference.cases import mostly_nightly
 
 
 def table(prob, event):
@@ -233,7 +234,7 @@ def test_there_is_no_bend_for_few_events_or_separated_labels():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("population", ["risks", "rare", "sharp", "rounded"])
+@pytest.mark.parametrize("population", mostly_nightly(["risks", "rare", "sharp", "rounded"]))
 def test_levels_of_regions_and_of_a_bend(population):
     """One-sided: at most 5 % within 4 standard errors; the bend on logistic errors, with fitted slopes of about .7."""
     rng = np.random.default_rng(5)
@@ -255,7 +256,7 @@ def test_levels_of_regions_and_of_a_bend(population):
     assert (found / number <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / number)).all(), found / number
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_bend_is_that_of_fits_to_simulated_labels():
     """The fit of each draw is replaced by one step; against fits to simulated labels, which are cells by cells."""
     rng = np.random.default_rng(6)

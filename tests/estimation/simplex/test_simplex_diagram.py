@@ -11,7 +11,7 @@ import caltest as ct
 from caltest.estimation.simplex import _simplex_cells as _simplex_tests
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from tests.reference import naive
-from tests.reference.cases import check_refused
+from tests.reference.cases import check_refused, mostly_nightly
 from tests.reference.examples import draw_labels, thirds
 from tests.results.printed import printed
 
@@ -73,7 +73,7 @@ def test_pvalues_are_those_of_simulated_labels(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_classes", [3, 4])
+@pytest.mark.parametrize("n_classes", mostly_nightly([3, 4]))
 def test_the_probability_of_any_false_rejection_is_at_most_nominal(n_classes, monkeypatch):
     """The share of calibrated data sets with any rejection, and with small p-values, within binomial limits."""
     rng = np.random.default_rng(1)

@@ -7,6 +7,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 import caltest as ct
 from tests.estimation.curves.test_bars_effective_interval import slow_interval
+from tests.reference.cases import mostly_nightly
 from tests.reference.examples import draw_labels
 
 
@@ -210,7 +211,7 @@ def test_equal_weights_and_groups_of_one_change_nothing():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rate", [0.05, 0.3])
+@pytest.mark.parametrize("rate", mostly_nightly([0.05, 0.3]))
 def test_intervals_of_groups_and_weights_cover(rate):
     """Labels that are shared by 60 groups of 1 to 5, weights from 0.5 to 2: 90 % of 2,000 sets, less 4 errors."""
     rng, covered = np.random.default_rng(6), []

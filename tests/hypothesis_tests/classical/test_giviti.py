@@ -55,7 +55,7 @@ def test_internal_labels_have_fewer_degrees_of_freedom():
     assert pvalues[0.6] < 1e-6
 
 
-@pytest.mark.slow(few_draws=True)
+@pytest.mark.nightly(few_draws=True)
 def test_the_internal_limit_is_that_of_fitted_models():
     """P-values of logistic regressions of their own labels: the mean of 300 is 1/2, and few are small."""
     rng, pvalues = np.random.default_rng(3), []

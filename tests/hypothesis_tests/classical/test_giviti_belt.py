@@ -163,7 +163,7 @@ def test_odd_data():
     assert "C213" not in [note.code for note in same.notes]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_coverage():
     """A region of 95 % contains a calibrated model in 95 % of data sets, given each degree: p-values are uniform."""
     rng = np.random.default_rng(1)

@@ -94,7 +94,7 @@ def test_what_is_refused_and_cautioned():
     assert "C209" not in [note.code for note in study_of(frame["rain"], frame["risk"], lead=LEAD, folds=2).notes]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_level_of_repaired_forecasts():
     """Calibrated later stretches are rejected, and a map is shown to gain, no more often than the level says."""
     number, rejected, gained = 150, 0, 0

@@ -19,7 +19,7 @@ from caltest.resampling.engine._run import run
 from caltest.results import CalibrationWarning
 from caltest.statistics import MMCE, SCE, SKCE, UCE, ClasswiseKS
 from tests.reference import signed
-from tests.reference.cases import check_refused, mostly_slow
+from tests.reference.cases import check_refused, mostly_nightly, mostly_slow
 from tests.reference.examples import default_statistics, draw_labels
 
 
@@ -190,7 +190,9 @@ def test_dependent_observations_are_rejected_without_groups_and_not_with_them():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [1.0, 0.05])
-@pytest.mark.parametrize("sizes", [(100,) * 10, (50,) * 20, tuple(range(5, 100, 5)), (5,) * 200])
+@pytest.mark.parametrize(
+    "sizes", mostly_nightly((s,) for s in ((100,) * 10, (50,) * 20, tuple(range(5, 100, 5)), (5,) * 200))
+)
 def test_the_level_with_groups(sizes, rate):
     found = rejections(200, 1, grouped=True, sizes=sizes, correlation=0.05, rate=rate)
     assert found <= binom.ppf(1 - 1e-4, 200, 0.07)

@@ -10,6 +10,7 @@ import caltest
 from caltest.predictions._sample import make_sample
 from caltest.resampling.draws._similar_draws import PARTS, STUDENTISED, SimilarDraws, SimilarOutcome, _increasing
 from caltest.resampling.draws._timed_draws import TimedDraws
+from tests.reference.cases import mostly_nightly
 
 LEAD = 7
 
@@ -142,7 +143,7 @@ def test_bars_of_unrelated_series_are_wider_than_those_of_labels_that_depend_on_
     assert np.median(wider) > 1.3  # the root of an inflation of 3 is 1.7
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_forecasts_that_stay_the_same_for_a_lead_are_not_rejected_too_often():
     """13.5 % of 1,000 predictions were, while their inflation was cut off."""
     n_sets, level = 150, 0.05
@@ -155,7 +156,7 @@ def test_forecasts_that_stay_the_same_for_a_lead_are_not_rejected_too_often():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_series", "n_times"), [(20, 120), (6, 300)])
+@pytest.mark.parametrize(("n_series", "n_times"), mostly_nightly([(20, 120), (6, 300)]))
 def test_calibrated_panels_are_not_rejected_too_often(n_series, n_times):
     """Without shocks of similar predictions 35 and 25 % of these were rejected."""
     n_sets, level = 60, 0.05

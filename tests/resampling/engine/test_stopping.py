@@ -16,6 +16,7 @@ from caltest.resampling.engine._run import run, settle
 from caltest.resampling.engine._stopping import MANY_PROBABILITIES, USUAL_DRAWS, Stopping, number_of_draws
 from tests.hypothesis_tests.problems import calibrated
 from tests.reference import naive
+from tests.reference.cases import mostly_nightly
 from tests.results.printed import printed
 
 STANDARD_ERRORS = 4
@@ -115,7 +116,7 @@ def test_level_of_exchangeable_values():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("exceedances", [2, 5])
+@pytest.mark.parametrize("exceedances", mostly_nightly([2, 5]))
 def test_level_of_a_pool_that_changes_ranks(exceedances, monkeypatch):
     """Min-p over ranks within the pool: more draws may make an earlier one less extreme; the twin stops likewise."""
     monkeypatch.setattr(_stopping, "_FIRST", 4)

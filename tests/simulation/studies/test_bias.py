@@ -81,7 +81,7 @@ def test_the_summary_is_what_its_names_say(study):
     assert row["q25"] == pytest.approx(np.quantile(values, 0.25))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_errors_of_the_summary_are_standard_deviations_over_studies():
     """Over 50 studies, every estimate varies as its own standard error says, within 4 standard errors."""
     frames = pd.concat([bias_study(WRONG, CELLS[5], 40, 100, rng=seed).to_frame() for seed in range(50)])
@@ -390,7 +390,7 @@ def test_the_error_of_a_simulated_truth_is_in_every_error():
     assert row["own coverage_se"] > plain["own coverage_se"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_equal_estimators_are_hardly_ever_ranked_apart():
     """A difference of 4 standard errors between exchangeable estimators: 200 studies show none."""
     rng = np.random.default_rng(0)

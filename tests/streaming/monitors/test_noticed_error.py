@@ -8,6 +8,7 @@ from scipy.special import expit, logit
 
 from caltest import CalibrationMonitor
 from caltest.streaming.monitors import _noticed_error
+from tests.reference.cases import mostly_nightly
 
 
 def calm(prob, seed=0):
@@ -96,7 +97,7 @@ def test_the_complement_of_an_event_has_the_same_numbers():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{"lead": 7}, {"lead": 2, "batch": 5}])
+@pytest.mark.parametrize("options", mostly_nightly([{"lead": 7}, {"lead": 2, "batch": 5}]))
 def test_the_share_of_alarms_with_pending_outcomes(options):
     """The same where outcomes count later: sequences that are as long as the simulated ones."""
     rng = np.random.default_rng(5)

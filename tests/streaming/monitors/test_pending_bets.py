@@ -10,6 +10,7 @@ from scipy.stats import binom, norm
 from caltest import CalibrationMonitor, Confidence
 from caltest.streaming.monitors._pending_bets import PendingBets
 from tests.reference.bets import pending_wealth
+from tests.reference.cases import mostly_nightly
 
 
 def state(monitor):
@@ -230,7 +231,7 @@ def exceedances(rng, n, lead, persistence):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("persistence", "lead"), [(0.8, 7), (0.95, 30)])
+@pytest.mark.parametrize(("persistence", "lead"), mostly_nightly([(0.8, 7), (0.95, 30)]))
 def test_false_alarms_are_few(persistence, lead):
     """At most alpha over all time, where ignoring the lead raises one in most runs."""
     rng, found, ignored = np.random.default_rng(lead), 0, 0
@@ -242,7 +243,7 @@ def test_false_alarms_are_few(persistence, lead):
     assert ignored > 150
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_false_alarms_of_batches_are_few():
     rng, found = np.random.default_rng(9), 0
     for _ in range(300):

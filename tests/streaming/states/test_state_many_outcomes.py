@@ -11,6 +11,7 @@ from caltest import ECE, MCE, Canonical, EqualWidth, SquaredL2
 from caltest.predictions import ClassGroups, FixedTree, SimplexGrid, TopK, euclidean
 from caltest.statistics import OverConfidence, TemperatureScore
 from caltest.streaming import CalibrationState, RedrawnCells, arrow_states, equal_mass_cells, scan
+from tests.reference.cases import mostly_nightly
 from tests.reference.redrawn import redrawn
 
 
@@ -184,7 +185,7 @@ def test_level():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["ties", "vague", "sharp", "rare"])
+@pytest.mark.parametrize("kind", mostly_nightly(["ties", "vague", "sharp", "rare"]))
 def test_level_in_many_data_sets(kind):
     check_level(kind, 1000)
 
