@@ -91,7 +91,7 @@ def of_widths(frame: pd.DataFrame) -> str:
     """Return the table of widths that are reached."""
     rows = [
         [
-            f"{NAMES[name]}, {kind}",
+            NAMES[name] + row["measure"].removeprefix("width") + f", {kind}",
             f"{row['n']:,}",
             "0.1" if name == "c_statistic" else "0.2",
             f"{row['value']:.3f}",

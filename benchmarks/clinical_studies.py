@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +30,7 @@ from caltest.clinical._sites import _ici, _summaries
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._in_the_large import InTheLarge
 from caltest.estimation.event._slope import Slope
+from caltest.estimation.scores._mean_interval import mean_interval
 from caltest.hypothesis_tests import (
     giviti_belt,
     giviti_test,
@@ -40,7 +40,7 @@ from caltest.hypothesis_tests import (
     stukel_test,
     sum_of_squares_test,
 )
-from caltest.predictions._sample import make_sample
+from caltest.predictions._sample import Sample, make_sample
 from caltest.recalibration import TemperatureScaling, cross_fitted_decomposition
 from caltest.statistics import E50, E90, ECI, ICI, Emax
 
@@ -282,52 +282,41 @@ class Sites:
         """Number of patients of a hospital."""
         return Design(self.events).n
 
-    def values(self, rng: np.random.Generator, n: int = 2000) -> dict[str, np.ndarray]:
-        """Return true logarithms of O/E, slopes, and logits of c of new hospitals."""
-        odds = -1.9 + 1.2 * rng.standard_normal(self.n * 20)
+    def values(self, rng: np.random.Generator, n: int = 500) -> dict[str, np.ndarray]:
+        """Return true O/E, slopes and c-statistics of new hospitals."""
+        odds = -1.9 + 1.2 * rng.standard_normal(2_000)
         prob, found = expit(odds), []
         for shift, slope in zip(*self.shocks(n, rng), strict=True):
             true = expit(shift + slope * odds)
-            found.append((math.log(true.sum() / prob.sum()), slope))
-        ratio, slope = np.array(found).T
-        return {"observed_expected": np.exp(ratio), "calibration_slope": slope}
+            found.append((true.sum() / prob.sum(), slope, concordance(prob, true, 1 - true)))
+        return dict(zip(("observed_expected", "calibration_slope", "c_statistic"), np.array(found).T, strict=True))
 
     def shocks(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Return shifts and slopes of hospitals."""
         return self.between * rng.standard_normal(n), 1 + self.between / 2 * rng.standard_normal(n)
 
 
+SCALES = {"log": (np.log, np.exp), "logit": (logit, expit), "linear": (np.asarray, np.asarray)}
 _NEW: dict[Sites, dict[str, np.ndarray]] = {}
 
 
 def sites(design: Sites, rng: np.random.Generator) -> Iterator[Found]:
     """Measure intervals for the mean over hospitals, the share of new ones in the prediction interval, and levels."""
     if design not in _NEW:
-        _NEW[design] = design.values(np.random.default_rng(SEED), 500)
+        _NEW[design] = design.values(np.random.default_rng(SEED))
     new = _NEW[design]
-    samples, found, labels, risks = [], [], [], []
+    samples, labels, risks = [], [], []
     for shift, slope in zip(*design.shocks(design.sites, rng), strict=True):
         odds = -1.9 + 1.2 * rng.standard_normal(design.n)
         event = (rng.random(design.n) < expit(shift + slope * odds)).astype(int)
         sample = make_sample(event, expit(odds))
-        cells = sample.once(EventCells.of)
-        expected, slope_found = cells.predicted + cells.certain, cells.raw_fit[1]
         samples.append(sample)
         labels.append(event)
         risks.append(expit(odds))
-        found.append(
-            SimpleNamespace(
-                observed_expected=SimpleNamespace(estimate=float(event.sum()) / expected),
-                calibration_slope=SimpleNamespace(estimate=slope_found if event.sum() >= 5 else math.nan),
-                expected_events=expected,
-                n_events=int(event.sum()),
-            )
-        )
-    for one in _summaries(samples, tuple(found), LEVEL / 2):  # type: ignore[arg-type]
-        if one.name not in new:
-            continue
+    for one in _summaries(samples, LEVEL / 2):
         values = new[one.name]
-        target = float(np.exp(np.log(values).mean()) if one.scale == "log" else values.mean())
+        there, back = SCALES[one.scale]
+        target = float(back(there(values).mean()))
         yield from covered(f"{one.name}, mean", one.confidence_interval, target)
         low, high = one.prediction_interval
         above, below = float((values < low).mean()), float((values > high).mean())
@@ -383,16 +372,27 @@ def widths(wanted: Wanted, rng: np.random.Generator) -> Iterator[Found]:
     event = (rng.random(n) < expit(odds)).astype(int)
     sample = make_sample(event, expit(odds))
     cells, missed = sample.once(EventCells.of), LEVEL / 2
-    interval, unit = {
-        "observed_expected": lambda: (InTheLarge.of(cells, 1 - LEVEL).ratio_interval, 1.0),
-        "calibration_slope": lambda: (Slope.of(cells, 1 - LEVEL).interval, 1.0),
-        "c_statistic": lambda: (c_statistic(sample, missed)[1], 1.0),
-        "net_benefit": lambda: (
-            NetBenefit.at(sample, design.threshold, missed).confidence_interval, design.frequency
-        ),
-    }[wanted.measure]()  # fmt: skip
-    width = (interval[1] - interval[0]) / unit
-    yield Found("mean", "width", width > WIDTHS[wanted.measure], value=width)
+    found = {
+        "observed_expected": lambda: InTheLarge.of(cells, 1 - LEVEL).ratio_interval,
+        "calibration_slope": lambda: Slope.of(cells, 1 - LEVEL).interval,
+        "c_statistic": lambda: c_statistic(sample, missed)[1],
+        "net_benefit": lambda: _standardised_benefit(sample, design.threshold, missed),
+    }[wanted.measure]()
+    intervals = {"width": (found, 1.0)}
+    if wanted.measure == "net_benefit":
+        own = NetBenefit.at(sample, design.threshold, missed).confidence_interval
+        intervals["width, for each patient"] = own, design.frequency
+    for name, ((low, high), unit) in intervals.items():
+        width = (high - low) / unit
+        yield Found("mean", name, width > WIDTHS[wanted.measure], value=width)
+
+
+def _standardised_benefit(sample: Sample, threshold: float, missed: float) -> tuple[float, float]:
+    """Return the interval of the net benefit over the observed share of events, as the formula means it."""
+    event, treated = sample.outcome > 0, sample.event >= threshold
+    benefit = treated * np.where(event, 1.0, -threshold / (1 - threshold))
+    value, share = benefit.mean() / event.mean(), event.mean()
+    return mean_interval(value, (benefit - value * event) / share, sample, missed)
 
 
 def decomposition(design: Design, rng: np.random.Generator) -> Iterator[Found]:

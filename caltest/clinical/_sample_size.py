@@ -47,7 +47,7 @@ class PrecisionCriterion(Result):
     Attributes
     ----------
     measure : {"observed_expected", "intercept", "calibration_slope", "c_statistic", "net_benefit"}
-        The measure, as in `ClinicalCalibration`; net benefit is divided by the prevalence.
+        The measure, as in `ClinicalCalibration`; net benefit is divided by the observed share of events.
     threshold : float or None
         The threshold of a net benefit.
     anticipated : float
@@ -161,7 +161,8 @@ class ClinicalSampleSize(Result):
             [Table(PrecisionCriterion.head, [one.row for one in self.criteria])],
             [
                 "Formulas of Riley et al. (2021), for large samples; the standard error of observed/expected is that "
-                "of its logarithm. How many patients find an error of some size is another question: plan_sample_size."
+                "of its logarithm, and the net benefit is divided by the observed share of events. How many patients "
+                "find an error of some size is another question: plan_sample_size."
             ],
         )
 
@@ -241,9 +242,12 @@ def clinical_sample_size(
     are, also where their mean is not the prevalence: call twice for the same numbers.
 
     The intervals of `clinical_calibration` are not symmetric, so that these widths are those of many patients. That of
-    observed/expected knows the predictions, and is shorter: the formula takes all events as equally likely. For the
-    ICI there is no formula; `plan_sample_size` simulates how many patients find one, because its points are the mean
-    absolute difference of predicted and true risks.
+    observed/expected knows the predictions, and is shorter: the formula takes all events as equally likely. The net
+    benefit of Riley et al. is divided by the observed share of events. That of `clinical_calibration` is counted for
+    each patient, and depends on how many of them have an event: its interval, divided by the prevalence, was 10 to 40 %
+    wider than wanted in simulations (docs/clinical-validity.md). About half of all data sets have a wider interval than
+    wanted, as the formula is for the width on average. For the ICI there is no formula; `plan_sample_size` simulates
+    how many patients find one, because its points are the mean absolute difference of predicted and true risks.
 
     References
     ----------

@@ -12,14 +12,15 @@ from numpy.typing import ArrayLike
 
 from caltest.clinical._clinical_calibration import refuse_times
 from caltest.clinical._curve_intervals import CurveSimulation
-from caltest.clinical._discrimination import c_statistic, placements
+from caltest.clinical._discrimination import c_statistic
 from caltest.clinical._random_effects import FEWEST_SITES, RandomEffects
+from caltest.clinical._site_effects import c_statistics, known_effects, log_ratios, slopes
 from caltest.estimation._measure import Measure
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._event_estimate import show_interval
 from caltest.estimation.event._in_the_large import InTheLarge
 from caltest.estimation.event._slope import Slope
-from caltest.estimation.scores._mean_interval import UNKNOWN, Spread
+from caltest.estimation.scores._mean_interval import UNKNOWN
 from caltest.hypothesis_tests._subgroup_members import subgroup_members
 from caltest.hypothesis_tests._subgroups import SubgroupTests, subgroup_tests
 from caltest.predictions._sample import Sample, induce
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 _FEWEST = 5  # events, or other observations, of a curve
 _N_CELLS = 256  # of neighbouring predictions: a mean distance needs no more
-_HALF = 0.5  # an event, for the logarithm of a ratio without any
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -236,7 +236,7 @@ class SiteCalibration(Result):
             tables.append(Table(RandomEffects.head, [one.row for one in self.summaries]))
             remarks.append(
                 "Column a new site: where the measure of another site like these would lie (random effects, normal "
-                "sites, variances taken as known). p (one value): Cochran's Q, a limit for large sites."
+                "sites). p (one value): Cochran's Q, a limit for large sites."
             )
             number = len(self.sites)
             fewer = [f"{one.words} of {one.n_sites}" for one in self.summaries if one.n_sites < number]
@@ -262,9 +262,8 @@ def calibration_by_site(
 
     Every site has its observed over expected events, calibration slope, c-statistic and ICI (loess), each with its
     interval as in `clinical_calibration`, and a test of calibration as in `caltest.subgroup_tests`. The summaries take
-    the sites as a sample of sites (Snell et al. 2018): O/E on the logarithmic scale, with the variance
-    :math:`(1 - O / n) / O` (Debray et al. 2017), the slope as it is, and the c-statistic on the logit scale, as of
-    `RandomEffects`.
+    the sites as a sample of sites (Snell et al. 2018): O/E on the logarithmic scale, the slope as it is, and the
+    c-statistic on the logit scale, as of `RandomEffects`.
 
     Parameters
     ----------
@@ -296,7 +295,12 @@ def calibration_by_site(
 
     Notes
     -----
-    A site without events counts as half an event in the mean of O/E, and a note says so; its own interval is exact. A
+    In the mean of O/E, :math:`v/(2\lambda)` events are added to each site, about half an event, where :math:`\lambda`
+    and v are mean and variance of its number of events if all sites had the same intercept: so the logarithm has no
+    bias of the first order, and a site without events has one too, which a note says. Its variance is
+    :math:`v/\lambda^2`. Slope and logit of c are corrected for their first-order biases as well, and their variances
+    are those of parameters that all sites share. Variances of single sites would follow their estimates: with 20 events
+    in each of 30 sites, intervals of 95 % for the mean of O/E then contained it in 86 to 91 % of simulated data sets. A
     site with fewer than 5 events or other observations has no slope and no ICI, and one without any has no c-statistic,
     whose interval needs two of both: these are left out of the summaries, which then describe larger sites. The ICI,
     which grows with the noise of small sites, has no summary; its interval is found in up to 256 cells (bins) of
@@ -307,9 +311,11 @@ def calibration_by_site(
     ----------
     K. I. E. Snell, J. Ensor, T. P. A. Debray, K. G. M. Moons and R. D. Riley (2018), Meta-analysis of prediction model
     performance across multiple studies, Statistical Methods in Medical Research 27, 3505-3522.
-    T. P. A. Debray et al. (2017), A guide to systematic review and meta-analysis of prediction model performance, BMJ
-    356, i6460.
     J. Hartung and G. Knapp (2001), Statistics in Medicine 20, 3875-3889.
+    K. Nagashima, H. Noma and T. A. Furukawa (2019), Prediction intervals for random-effects meta-analysis: a confidence
+    distribution approach, Statistical Methods in Medical Research 28, 1689-1702.
+    G. M. Cordeiro and P. McCullagh (1991), Bias correction in generalized linear models, Journal of the Royal
+    Statistical Society B 53, 629-643.
 
     Examples
     --------
@@ -323,7 +329,7 @@ def calibration_by_site(
     >>> result = caltest.clinical.calibration_by_site(died, 1 / (1 + np.exp(-logit)), site=hospital, rng=0)
     >>> ratio = result.summaries[0]
     >>> round(ratio.estimate, 2), [round(end, 2) for end in ratio.prediction_interval]
-    (1.07, [0.48, 2.39])
+    (1.06, [0.4, 2.81])
     """
     refuse_times(y_true, options["classes"])
     prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
@@ -367,7 +373,7 @@ def calibration_by_site(
     return SiteCalibration(
         tests=tests,
         sites=sites,
-        summaries=tuple(_summaries(samples, sites, level / 2)),
+        summaries=tuple(_summaries(samples, level / 2)),
         confidence_level=level_of(level),
         notes=(*tests.notes, *_notes(sites)),
     )
@@ -399,49 +405,16 @@ def _ici(sample: Sample, missed: float, rng: np.random.Generator) -> Measure:
     return Measure("ici", "ICI", "calibration", value, interval, floor)
 
 
-def _summaries(samples: list[Sample], sites: tuple[Site, ...], missed: float) -> Iterator[RandomEffects]:
+def _summaries(samples: list[Sample], missed: float) -> Iterator[RandomEffects]:
     """Yield the random-effects summaries of what enough sites have."""
-    effects: dict[tuple[str, str, str], list[tuple[float, float]]] = {
-        ("observed_expected", "O/E", "log"): [],
-        ("calibration_slope", "slope", "linear"): [],
-        ("c_statistic", "c-statistic", "logit"): [],
-    }
-    of_ratio, of_slope, of_c = effects.values()
-    for sample, site in zip(samples, sites, strict=True):
-        cells = sample.once(EventCells.of)
-        if site.expected_events > 0:
-            of_ratio.append(_log_ratio(sample, cells, site))
-        if math.isfinite(slope := site.calibration_slope.estimate):
-            of_slope.append((slope, _variance_of_slope(cells)))
-        c, influence = placements(sample)
-        spread = Spread.of(influence, sample, missed)
-        if spread is not None and 0 < c < 1:
-            of_c.append((math.log(c / (1 - c)), (spread.error / (c * (1 - c))) ** 2))
-    for (name, words, scale), pairs in effects.items():
-        known = np.array([pair for pair in pairs if 0 < pair[1] < math.inf])
+    for name, words, scale, effects in (
+        ("observed_expected", "O/E", "log", log_ratios(samples)),
+        ("calibration_slope", "slope", "linear", slopes(samples)),
+        ("c_statistic", "c-statistic", "logit", c_statistics(samples)),
+    ):
+        known = known_effects(effects)
         if len(known) >= FEWEST_SITES:
             yield RandomEffects.of(name, words, known, scale=scale, missed=missed)
-
-
-def _log_ratio(sample: Sample, cells: EventCells, site: Site) -> tuple[float, float]:
-    """Return the logarithm of observed over expected events, and its variance."""
-    events = max(site.observed_expected.estimate * site.expected_events, _HALF)
-    share = min(events / cells.total, 1 - _HALF / cells.total)
-    variance = (1 - share) / events
-    if (sample.group is not None or sample.weight is not None) and site.n_events:
-        ratio, mean = site.observed_expected.estimate, events / cells.total
-        spread = Spread.of((sample.outcome - ratio * sample.event) / mean, sample, 0.5)
-        variance = math.nan if spread is None else spread.error**2
-    return math.log(events / site.expected_events), variance
-
-
-def _variance_of_slope(cells: EventCells) -> float:
-    """Return the variance of the slope from the information, or from the jackknife over groups."""
-    if cells.clusters is not None:
-        return cells.clusters.slope_error(*cells.raw_fit) ** 2
-    centred = cells.centred
-    inflation = 1.0 if cells.squares is None else float(cells.squares.sum() / cells.count.sum())
-    return inflation / centred.at(*centred.fitted).of_slope
 
 
 def _notes(sites: tuple[Site, ...]) -> list[Note]:
@@ -451,7 +424,7 @@ def _notes(sites: tuple[Site, ...]) -> list[Note]:
         return []
     which = f"The site {none[0]!r} has" if len(none) == 1 else f"{len(none)} sites ({none[0]!r} is the first) have"
     text = (
-        f"{which} no events. In the mean of O/E a site without events counts as half an event; it has neither a "
+        f"{which} no events. In the mean of O/E a site without events counts as about half an event; it has neither a "
         "slope nor a c-statistic."
     )
     return [Note("C214", text)]

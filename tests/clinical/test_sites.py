@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
+from scipy.optimize import brentq
+from scipy.special import expit, logit
 
 import caltest
 from caltest.clinical import calibration_by_site
@@ -68,13 +69,22 @@ def test_the_ici_of_a_site_is_that_of_its_patients(problem, result):
     assert all(np.isnan(one.ici.estimate) for one in few)
 
 
-def test_the_mean_of_ratios(result):
-    """By hand, from the variances of Debray et al."""
-    events = np.array([one.n_events for one in result], dtype=float)
+def test_the_mean_of_ratios(problem, result):
+    """By hand, from the variances of the predictions with the intercept of all sites."""
+    y, p, site = problem
+    events, expected = (np.array([each[site == one.name].sum() for one in result]) for each in (y, p))
+    shift = brentq(lambda a: expit(a + logit(p)).sum() - y.sum(), -5, 5)
+    moved = expit(shift + logit(p))
+    mean, variance = (
+        np.array([each[site == one.name].sum() for one in result]) for each in (moved, moved * (1 - moved))
+    )
     ratio = result.summaries[0]
-    effects = np.column_stack([np.log(events / [one.expected_events for one in result]), (1 - events / 120) / events])
-    expected = type(ratio).of("observed_expected", "O/E", effects, scale="log", missed=0.025)
-    assert ratio.prediction_interval == pytest.approx(expected.prediction_interval)
+    effects = np.column_stack(
+        [np.log((events + variance / mean / 2) / expected), variance / mean**2, (events - mean) / np.sqrt(variance)]
+    )
+    found = type(ratio).of("observed_expected", "O/E", effects, scale="log", missed=0.025)
+    assert (ratio.estimate, *ratio.prediction_interval) == pytest.approx((found.estimate, *found.prediction_interval))
+    assert ratio.pvalue == pytest.approx(found.pvalue)
     assert [one.name for one in result.summaries] == ["observed_expected", "calibration_slope", "c_statistic"]
 
 
