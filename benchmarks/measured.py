@@ -236,7 +236,7 @@ def worst_of_tests(found: Iterable[Row]) -> str:
         where = f"{worst.name}, {worst.data}" if worst.name not in what else worst.data
         where += f", n = {worst.n:,}" if worst.n else ""
         lines.append((what, f"{number:,}", f"{worse}", f"{100 * worst.rates[1]:.1f} %", f"{worst.sets:,}", where))
-    return table(("p-values", "rates", "too high", "largest at 5 %", "data sets", "there"), lines)
+    return table(("p-values", "settings", "too high", "largest at 5 %", "data sets", "there"), lines)
 
 
 def worst_of_intervals(found: Iterable[Row]) -> str:
