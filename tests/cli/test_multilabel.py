@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import caltest
+from tests.reference.cases import mostly_slow
 
 FAST = ("--resamples", "199")
 
@@ -46,6 +47,7 @@ def test_it_says_which_labels_are_wrong(pictures, run, answer):
     assert "Null distribution" in details
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_command_that_it_advises_is_accepted(pictures, tmp_path, run):
     path, _ = pictures
     out = tmp_path / "repaired.csv"
@@ -68,6 +70,7 @@ def test_percentages_and_logits(pictures, tmp_path, answer, run):
         assert (code, f"--{kind}" in err) == (2, True), err
 
 
+@pytest.mark.slow(few_draws=True)
 def test_labels_that_are_known_later(pictures, run, answer):
     path, frame = pictures
     dated = frame.assign(day=pd.date_range("2024-01-01", periods=400).astype(str), later="7D")
@@ -82,6 +85,7 @@ def test_labels_that_are_known_later(pictures, run, answer):
     assert (code, "--lead needs --time" in err) == (2, True)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_arrays_of_numpy_are_labels_and_probabilities(pictures, tmp_path, run, answer):
     _, frame = pictures
     names = ["cat", "dog", "eel"]
@@ -104,6 +108,7 @@ def test_arrays_of_numpy_are_labels_and_probabilities(pictures, tmp_path, run, a
     assert "two arrays of the same shape (n_samples, n_labels), got 'site' of shape (400,) and 'probs'" in err
 
 
+@pytest.mark.slow(few_draws=True)
 def test_columns_may_be_named(pictures, run, answer):
     path, frame = pictures
     two = ("--multilabel", "--label", "dog,cat", "--prob", "dog_prob,cat_prob", "--groups", "site")
@@ -138,18 +143,20 @@ def test_labels_may_be_yes_and_no(pictures, tmp_path, run, answer):
 
 @pytest.mark.parametrize(
     ("more", "match"),
-    [
-        (("--label", "dog"), "as many columns in --label as in --prob, got 1 and 0"),
-        (("--label", "dog,dog", "--prob", "cat_prob,eel_prob"), "the column 'dog' is named twice"),
-        (("--label", "fox", "--prob", "cat_prob"), "there is no column 'fox'; the columns are site, cat"),
-        (("--groups", "nothing"), "there is no column 'nothing'"),
-        (("--lens", "Confidence()"), "--lens is for a single label"),
-        (("--classes", "1"), "--classes is for a single label"),
-        (
-            ("--label", "site", "--prob", "cat_prob"),
-            "must hold 0, 1, and NaN .*, got 2 in row 2 .* of the label 'site'",
-        ),
-    ],
+    mostly_slow(
+        [
+            (("--label", "dog"), "as many columns in --label as in --prob, got 1 and 0"),
+            (("--label", "dog,dog", "--prob", "cat_prob,eel_prob"), "the column 'dog' is named twice"),
+            (("--label", "fox", "--prob", "cat_prob"), "there is no column 'fox'; the columns are site, cat"),
+            (("--groups", "nothing"), "there is no column 'nothing'"),
+            (("--lens", "Confidence()"), "--lens is for a single label"),
+            (("--classes", "1"), "--classes is for a single label"),
+            (
+                ("--label", "site", "--prob", "cat_prob"),
+                "must hold 0, 1, and NaN .*, got 2 in row 2 .* of the label 'site'",
+            ),
+        ]
+    ),
 )
 def test_bad_input_is_one_line(pictures, run, more, match):
     import re

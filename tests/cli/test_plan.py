@@ -131,6 +131,7 @@ def test_widths_of_a_validation(risks, run):
     assert (code, "must name at least one of observed_expected" in " ".join(err.split())) == (2, True)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_widths_with_groups_say_what_they_suppose(run, tmp_path):
     path = tmp_path / "risks.csv"
     path.write_text("risk,patient\n" + "".join(f"0.{10 + k},{k // 4}\n" for k in range(80)))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import caltest
 from caltest.recalibration import TemperatureScaling
@@ -29,6 +30,7 @@ def test_later_predictions_are_repaired_by_earlier_ones(forecasts, tmp_path, run
     assert (tmp_path / "repaired.png").exists()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_dates_that_were_not_named_make_a_caution(forecasts, tmp_path, run):
     path, _ = forecasts
     text = run("repair", path, "-o", tmp_path / "out.csv", "--details", *FAST[:4], "--n-folds", "2")[1]

@@ -151,6 +151,7 @@ wide = "l2_interval(confidence_level=0.99)"
     assert_same(frame_of(tmp_path, "bias", ("-repaired-Canonical",)), expected.to_frame())
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_file_of_a_whole_study(tmp_path):
     (tmp_path / "study.toml").write_text('study = "bias"\n' + BIAS)
     given = [str(tmp_path / "study.toml"), "-o", str(tmp_path / "out"), "--no-progress"]

@@ -42,6 +42,7 @@ def test_sizes_of_cells_are_effective_numbers():
     assert simulation.sample.weight is not None
 
 
+@pytest.mark.slow(few_draws=True)
 def test_zero_is_inside_unless_the_test_rejects():
     rng = np.random.default_rng(2)
     for shift, low_is_zero in ((0.0, True), (1.0, False)):

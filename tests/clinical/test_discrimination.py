@@ -81,6 +81,7 @@ def test_a_single_event_has_no_interval(group):
         assert np.isnan(interval).all()
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("n_events", [4, 8])
 def test_intervals_of_few_events_cover(n_events):
     """As often as they say, up to 4 standard errors; with a normal quantile it would be 87 % of 4 events."""

@@ -115,6 +115,7 @@ def test_reports_and_subgroups_are_made_fold_by_fold():
         caltest.subgroup_tests(y_true, y_prob, subgroup=site, folds=FOLD, correction="sidak", **DRAWS)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_any_test_is_made_by_fold():
     """A classical test, a table with its subgroups, and a test without randomness, against a loop over the folds."""
     y_true, y_prob = problem()
@@ -135,6 +136,7 @@ def test_any_test_is_made_by_fold():
         by_fold(lambda y_true, y_prob, **options: 0.5, y_true, y_prob, FOLD)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     ("function", "more"),
     [
@@ -338,6 +340,7 @@ def test_too_few_draws_are_said_once_and_before_the_other_folds():
     assert done
 
 
+@pytest.mark.slow(few_draws=True)
 def test_folds_of_few_groups_cannot_decide():
     rng = np.random.default_rng(0)
     y_true, fold, group = (rng.random(240) < 0.24).astype(int), np.arange(240) % 2, np.arange(240) % 6

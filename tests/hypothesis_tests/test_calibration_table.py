@@ -162,6 +162,7 @@ def test_impossible_label_makes_every_pvalue_of_its_lenses_the_smallest():
     assert str(note) in words(table)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_what_is_left_without_impossible_labels_is_what_the_table_without_them_says():
     """The confidence may reject where the whole prediction does not; that was called no miscalibration."""
     rng = np.random.default_rng(0)
@@ -325,6 +326,7 @@ What to do: These data are too few to approve the predictions. To find errors of
     assert printed(table) == expected
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_rejection_without_l2_error_is_explained():
     y_true, y_prob = ct.datasets.load_cifar10_vgg16()
     sentence = "its estimate can be 0 where a test rejects"
@@ -382,6 +384,7 @@ def thousand_classes():
     return draw_labels(y_prob, np.random.default_rng(1)), y_prob
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_thousand_classes_are_left_out_where_draws_are_too_few(thousand_classes):
     """2,000 x 1,000 predictions: said before the work starts (C206)."""
     order = []
@@ -429,6 +432,7 @@ def test_the_classes_of_the_most_expected_events_are_tested_of_many():
     assert classes_of(rng.integers(0, 120, 300), y_prob, 99) == sorted(by_events[:3].tolist())
 
 
+@pytest.mark.slow(few_draws=True)
 def test_draws_are_enough_for_the_lenses_of_large_data(problem, monkeypatch):
     """The default of large data is 999 draws, or what Holm's correction of the lenses needs; they stop separately."""
     monkeypatch.setattr(_stopping, "MANY_PROBABILITIES", 1000)
@@ -491,6 +495,7 @@ def test_global_pvalue_holds_its_level():
     assert count <= most_rejections(n_sets, 0.05)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_of_many_lenses_those_with_the_smallest_pvalues_are_printed():
     """The first and the worst ones; `to_frame` has all."""
     rng = np.random.default_rng(0)
@@ -512,6 +517,7 @@ def test_of_many_lenses_those_with_the_smallest_pvalues_are_printed():
 # Data that cannot decide, and rows that are named.
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_table_of_few_groups_cannot_decide():
     rng = np.random.default_rng(0)
     y_true, y_prob, group = (rng.random(240) < 0.24).astype(int), np.full(240, 0.9), np.arange(240) % 3

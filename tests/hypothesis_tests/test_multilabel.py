@@ -40,6 +40,7 @@ def test_a_label_is_tested_as_an_event_of_two_outcomes():
     assert {test.method for test in exact} == {"exact"}
 
 
+@pytest.mark.slow(few_draws=True)
 def test_labels_that_are_known_later_are_tested_as_events_in_time():
     """In any order of rows, with the times of the index, and where a label is known for some of the times."""
     label, prob = several()
@@ -111,6 +112,7 @@ def test_columns_of_frames_are_matched_by_name():
         ct.multilabel_table(own, given[::-1])
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_label_is_tested_where_it_is_known():
     label, prob = several()
     known = np.ones(label.shape, dtype=bool)

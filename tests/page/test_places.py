@@ -6,6 +6,7 @@ from scipy.stats import beta
 
 from caltest.page._places import MOST_PLACES, Place, classes_of, ranges_of, round_ranges, subgroups_of, table_of
 from caltest.predictions._sample import make_sample
+from tests.reference.cases import mostly_slow
 
 
 def sample_of(prob, seed=0, **design):
@@ -13,7 +14,7 @@ def sample_of(prob, seed=0, **design):
     return make_sample(y_true, prob, **design)
 
 
-@pytest.mark.parametrize("n", [1, 9, 20, 100, 5000])
+@pytest.mark.parametrize("n", mostly_slow([1, 9, 20, 100, 5000]))
 @pytest.mark.parametrize("power", [0.2, 1, 8])
 def test_ranges_are_few_and_hold_ten_observations(n, power):
     event = np.random.default_rng(n).random(n) ** power

@@ -8,6 +8,7 @@ import caltest
 from caltest import plotting
 from caltest.plotting._axes import literal
 from caltest.streaming import CalibrationMonitor
+from tests.reference.cases import mostly_slow
 
 NAMES = ["$5$ & {more", r"a_$x^{$", "$\\undefined$"]
 
@@ -56,7 +57,7 @@ PICTURES = {
 }
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", mostly_slow(PICTURES))
 def test_names_are_no_mathematics(name):
     figure = np.ravel(PICTURES[name]())[0].figure
     figure.draw_without_rendering()

@@ -15,6 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 import caltest as ct
+from tests.reference.cases import mostly_slow
 
 ATTRIBUTES = ("prob_true", "prob_pred", "y_prob", "estimator_name", "pos_label", "line_", "ax_", "figure_")
 
@@ -38,7 +39,7 @@ def predictions(kind):
     return (rng.random(400) < event).astype(int), event
 
 
-@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("strategy", mostly_slow(["uniform", "quantile"]))
 @pytest.mark.parametrize("kind", ["continuous", "one decimal", "half zero", "constant", "sharp"])
 @pytest.mark.parametrize("n_bins", [1, 15])
 def test_points_are_those_of_scikit_learn(kind, strategy, n_bins):

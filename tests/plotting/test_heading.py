@@ -61,6 +61,7 @@ def test_two_panels_have_a_question_each_and_one_sentence_above_both(tested, tmp
     assert sum(ax.get_legend() is not None for ax in figure.axes) == 1
 
 
+@pytest.mark.slow(few_draws=True)
 def test_pictures_of_the_command_line_can_be_read(tested, tmp_path, monkeypatch):
     """The legend of the square diagram lay upon the caption."""
     drawn = []

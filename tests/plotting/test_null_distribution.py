@@ -8,6 +8,7 @@ from matplotlib.colors import to_hex
 import caltest as ct
 from caltest.plotting._axes import FINDING
 from caltest.statistics._base import quantities
+from tests.reference.cases import mostly_slow
 
 EVENT = np.array([0.2, 0.7, 0.9, 0.4] * 50)
 LABEL = (np.random.default_rng(5).random(200) < EVENT).astype(int)
@@ -25,7 +26,7 @@ def heights(ax, label):
     return sum(sum(bar.get_height() for bar in group) for group in ax.containers if group.get_label() == label)
 
 
-@pytest.mark.parametrize("n_resamples", [99, 1999])
+@pytest.mark.parametrize("n_resamples", mostly_slow([99, 1999]))
 @pytest.mark.parametrize("statistic", [ct.KS(), ct.TemperatureScore(), ct.ECE(ct.EqualWidth(2))])
 def test_columns_are_the_draws(statistic, n_resamples):
     options = {"statistic": statistic, "method": "monte-carlo", "n_resamples": n_resamples, "rng": 1}
@@ -113,6 +114,7 @@ def test_limits_are_drawn():
     assert heights(ax, "under the null hypothesis") + heights(ax, "at least as extreme") > 0.99
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_combination_has_a_panel_for_each_part_and_the_first_sentence_above():
     result = ct.calibration_test(LABEL, EVENT, n_resamples=99, rng=0)
     axes = result.plot()

@@ -151,6 +151,7 @@ def test_pictures_draw_into_new_axes_and_return_them(results, which):
         assert axes[0].figure.number in plt.get_fignums()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_pictures_draw_into_the_axes_of_the_caller_and_touch_nothing_else(results):
     before = mpl.rcParams.copy()
     for result, n_panels in results:
@@ -187,6 +188,7 @@ def drawn(request, results):
     return figures
 
 
+@pytest.mark.slow(few_draws=True)
 def test_no_text_of_a_new_figure_is_clipped(drawn):
     for axes, case in drawn:
         figure = axes[0].figure
@@ -357,6 +359,7 @@ def test_points_are_filled_where_the_conclusion_rejects(comparison):
     plt.close("all")
 
 
+@pytest.mark.slow(few_draws=True)
 def test_pictures_are_written(curve, comparison, tmp_path):
     assert {"png", "svg", "pdf"} <= picture_formats()
     for save, result, suffix in ((save_reliability, curve, "png"), (save_comparison, comparison, "svg")):

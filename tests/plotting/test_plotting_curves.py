@@ -5,6 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import caltest as ct
+from tests.reference.cases import mostly_slow
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +126,7 @@ def test_shift(problem):
     assert "90 % of batches of 100" in legend_words(ax.get_legend())
 
 
-@pytest.mark.parametrize("style", ["classical", "deviation"])
+@pytest.mark.parametrize("style", mostly_slow(["classical", "deviation"]))
 @pytest.mark.parametrize("band", ["consistency", "confidence"])
 def test_isotonic(problem, style, band):
     y_true, models = problem

@@ -13,6 +13,7 @@ from matplotlib.testing.compare import compare_images
 from matplotlib.testing.decorators import remove_ticks_and_titles
 
 import caltest as ct
+from tests.reference.cases import mostly_slow
 
 BASELINES = Path(__file__).parent / "baselines"
 VERSION = "3.11"
@@ -82,7 +83,7 @@ def draw(picture, path):
         plt.close(figure)
 
 
-@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.__name__)
+@pytest.mark.parametrize("picture", mostly_slow(PICTURES), ids=lambda picture: picture.__name__)
 def test_the_picture_is_the_stored_one(picture, tmp_path):
     stored, drawn = BASELINES / f"{picture.__name__}.png", tmp_path / f"{picture.__name__}.png"
     assert stored.stat().st_size < 40_000

@@ -45,6 +45,7 @@ def test_several_models_share_the_axes(curves, style):
     assert ax.get_legend().get_title().get_text() == "confidence, 1,000 observations"
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_scale_is_chosen_from_the_predictions_and_named(curves):
     rng = np.random.default_rng(0)
     for case, p, label in (
@@ -111,6 +112,7 @@ def test_what_is_refused(curves):
     assert (bare.child_axes, bare.get_legend()) == ([], None)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_long_names_of_classes_do_not_run_into_the_other_diagram(tmp_path, monkeypatch):
     name = "squamous cell carcinoma of the lung"
     y_true = np.arange(20) % 2

@@ -76,6 +76,7 @@ def test_by_hand():
     assert swept([0, 1, 0, 1], [0.1, 0.1, 0.8, 0.8])[0] == 4
 
 
+@pytest.mark.slow(few_draws=True)
 @settings(deadline=None, derandomize=True, database=None, max_examples=50)
 @given(
     n=st.integers(1, 40),

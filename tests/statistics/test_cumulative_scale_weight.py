@@ -57,6 +57,7 @@ def test_a_constant_changes_nothing():
         assert (plain.statistic, plain.pvalue) == (weighted.statistic, weighted.pvalue)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_null_distribution_is_that_of_drawn_labels():
     labels, event = problem()
     rng, statistic = np.random.default_rng(3), KS(scale_weight="p(1-p)")

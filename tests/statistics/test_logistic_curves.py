@@ -7,6 +7,7 @@ from statsmodels.genmod.families import Binomial
 from statsmodels.genmod.generalized_linear_model import GLM
 
 from caltest.statistics._logistic_curves import spline
+from tests.reference.cases import mostly_slow
 from tests.reference.smooth_curves import spline_curve, truncated
 
 
@@ -22,7 +23,7 @@ def test_equals_statsmodels():
         assert found == pytest.approx(model.fittedvalues, abs=1e-8)
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 12, 40])
+@pytest.mark.parametrize("n", mostly_slow([1, 2, 5, 12, 40]))
 def test_equals_the_loops(n):
     """Labels of few observations are often separated: probabilities of 0 and 1 are then the limit."""
     rng = np.random.default_rng(n)

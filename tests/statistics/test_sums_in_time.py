@@ -43,6 +43,7 @@ def test_the_number_of_cosines_is_a_third_of_the_windows_or_follows_from_the_tim
     assert fewest_windows() == 9
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("shared", [1, 6])
 def test_cosines_have_the_variance_of_independent_and_of_shared_labels(shared):
     """Labels that are equal within a lead have nearly the variance of the sum of all labels: cosines are slow."""

@@ -76,6 +76,7 @@ def test_each_pvalue_is_valid_at_every_level(p, level):
     assert events.pmf[rejected].sum() <= level + 1e-9
 
 
+@pytest.mark.slow(few_draws=True)
 def test_corrections_are_those_of_statsmodels(network):
     for correction in CORRECTIONS:
         tests = network.cell_tests(correction, alpha=0.01)
@@ -177,6 +178,7 @@ def test_cells_of_few_groups_are_undecidable():
     assert f"1 cell (bin) is undecidable: it has so few observations or groups that {least}" in text
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_smallest_pvalue_is_that_of_equal_labels():
     """All counts of a cell, by the test itself; labels of probability 0 reject alone."""
     rng = np.random.default_rng(1)

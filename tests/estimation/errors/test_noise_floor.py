@@ -22,6 +22,7 @@ def problem():
     return draw_labels(y_prob, rng), y_prob
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("lens", [ct.Canonical(), ct.Confidence()], ids=str)
 def test_it_is_the_null_distribution_of_the_test_for_every_statistic(problem, lens):
     y_true, y_prob = problem

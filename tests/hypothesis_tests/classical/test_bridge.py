@@ -91,6 +91,7 @@ def test_parts_are_printed():
     assert "limit for large samples, predictions fixed (not exact in small samples): chi-squared(4)." in words(result)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_where_the_limit_fails():
     """The figures of the docstring."""
     for n in (100, 1000):

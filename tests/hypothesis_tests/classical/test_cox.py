@@ -205,6 +205,7 @@ def test_separated_labels():
         json.dumps(result.to_dict(), allow_nan=False)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_predictions_of_0_and_1_are_left_out():
     assert logits(make_sample([0, 1, 1], [0.0, 0.5, 1.0])).tolist() == [-np.inf, 0.0, np.inf]
     y_true, y_prob = calibrated(100, 2)

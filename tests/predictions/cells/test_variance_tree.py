@@ -47,6 +47,7 @@ def test_the_class_of_next_largest_variance_is_tried():
     assert sizes(VarianceTree(min_leaf=2), blocked) == [4]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_an_event_and_its_complement_have_the_same_cells():
     """Of 2,001 observations more than half are 0; odd nodes; ties of two decimals; 1 - p is exact on this grid."""
     for seed in range(3):
@@ -107,6 +108,7 @@ def test_max_cells_splits_the_largest_variance_first():
     assert sizes(VarianceTree(min_leaf=2, max_cells=1), prob) == [8]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_default_number_of_cells():
     """Two to the power 0.3 log2 n, rounded; a cell keeps at least 0.7 n / n_cells observations."""
     expected = {1: 1, 100: 4, 500: 8, 2000: 8, 5000: 16, 10_000: 16, 100_000: 32}

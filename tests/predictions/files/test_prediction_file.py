@@ -143,6 +143,7 @@ def test_rows_are_chosen_by_a_condition(binary):
             read(frame, where=wrong)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_event_is_named_or_in_the_words(binary):
     p, y = binary
     for event, other in (

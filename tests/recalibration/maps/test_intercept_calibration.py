@@ -47,6 +47,7 @@ def test_it_is_the_update_of_the_intercept():
     )
 
 
+@pytest.mark.slow(few_draws=True)
 def test_held_out_patients_prove_the_update():
     """An event that is more frequent: the study rejects the predictions, not those with new intercepts."""
     rng = np.random.default_rng(2)

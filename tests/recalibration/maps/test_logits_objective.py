@@ -17,6 +17,7 @@ from caltest.recalibration import (
 from caltest.recalibration.maps._logits import Objective
 from caltest.results import CalibrationWarning
 from tests.recalibration.maps.test_base import over_confident
+from tests.reference.cases import mostly_slow
 
 METHODS = [
     TemperatureScaling(),
@@ -32,7 +33,7 @@ METHODS = [
 ]
 
 
-@pytest.mark.parametrize("method", METHODS, ids=str)
+@pytest.mark.parametrize("method", mostly_slow(METHODS), ids=str)
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_a_search_that_fails_leaves_predictions_as_they_are(method, n_classes, monkeypatch, tmp_path):
     """The objective of each method is computed, and its map without change is the identity."""

@@ -33,6 +33,7 @@ def iris():
     return features, np.array(["setosa", "versicolor", "virginica"])[labels]
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("estimator", "expected"),

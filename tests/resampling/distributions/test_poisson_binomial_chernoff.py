@@ -12,6 +12,7 @@ from caltest.resampling.distributions._poisson_binomial import (
     count_bound,
     deviations_bound,
 )
+from tests.reference.cases import mostly_slow
 
 
 def exact_pmf(p):
@@ -29,7 +30,7 @@ def best_of_many_slopes(values, pmf, x):
     return math.exp(min(0.0, moments.min()))
 
 
-@pytest.mark.parametrize("power", [0.3, 1, 6])
+@pytest.mark.parametrize("power", mostly_slow([0.3, 1, 6]))
 def test_bounds_of_counts(power):
     p = (np.random.default_rng(0).random(40) ** power).tolist()
     pmf = exact_pmf(p)
@@ -43,6 +44,7 @@ def test_bounds_of_counts(power):
                 assert bound == pytest.approx(expected, rel=1e-2), (count, upper)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_bound_of_absolute_deviations():
     rng = np.random.default_rng(1)
     cells = [rng.random(8) ** 5, rng.random(6), 1 - rng.random(10) ** 5]

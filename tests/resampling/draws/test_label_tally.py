@@ -11,6 +11,7 @@ from caltest.resampling.draws._label_tally import LabelTally
 from caltest.resampling.draws._labels import OutcomeDraws
 from caltest.resampling.engine._evaluation import Evaluation, Question, draw_nulls
 from caltest.resampling.engine._run import settle
+from tests.reference.cases import mostly_slow
 from tests.reference.examples import draw_labels
 
 
@@ -58,7 +59,7 @@ def assert_equal_to_all_labels(statistic, base, n_draws=70):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-11 * scale * base.n_samples**0.5, err_msg=str(part))
 
 
-@pytest.mark.parametrize("name", PREDICTIONS)
+@pytest.mark.parametrize("name", mostly_slow(PREDICTIONS))
 @pytest.mark.parametrize("statistic", STATISTICS, ids=str)
 def test_statistics_of_all_labels(name, statistic):
     assert_equal_to_all_labels(statistic, make_sample(*problem(PREDICTIONS[name])))
@@ -135,7 +136,7 @@ def subgroups(base, n_subgroups=3):
     return [LensView(base).take(np.flatnonzero(inside)) for inside in members]
 
 
-@pytest.mark.parametrize("name", ["three", "ten", "zeros", "ties", "float32"])
+@pytest.mark.parametrize("name", mostly_slow(["three", "ten", "zeros", "ties", "float32"]))
 def test_subgroups_have_a_tally_of_their_labels(name):
     y_true, prob = problem(PREDICTIONS[name])
     base, draws = make_sample(y_true, prob), OutcomeDraws.of(2_000, 3)

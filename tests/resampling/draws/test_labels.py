@@ -11,7 +11,7 @@ from caltest.predictions._sample import make_sample
 from caltest.resampling.draws._summaries import CellCounts, EntryCounts
 from caltest.resampling.engine._evaluation import null_values
 from caltest.results._naming import describe
-from tests.reference.cases import failures
+from tests.reference.cases import failures, mostly_slow
 from tests.reference.examples import default_statistics, draw_labels, plain_statistics, simple_statistics
 from tests.resampling.checks import (
     LABELS,
@@ -48,6 +48,7 @@ def null_by(statistic, scheme, workers=1, n_resamples=None):
     return nulls_of(statistic, sample, scheme.draws(many if n_resamples is None else n_resamples, 3), workers)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("scheme", [LABELS, pytest.param(ROWS, marks=pytest.mark.slow)], ids=["labels", "rows"])
 def test_workers_blocks_and_their_number_do_not_matter(scheme, monkeypatch):
     expected = {name: null_by(statistic, scheme) for name, statistic in DEFAULTS.items()}
@@ -191,7 +192,7 @@ def test_small_probabilities_are_drawn():
 # The distribution of statistics.
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@pytest.mark.parametrize("n_classes", mostly_slow([2, 3, 10]))
 def test_mean_square_of_a_single_cell_has_a_closed_form(n_classes):
     """E |S / n|^2 = sum p (1 - p) / n^2, with predictions fixed or resampled."""
     y_true, y_prob = problem(150, n_classes)
@@ -245,6 +246,7 @@ def test_another_generator_draws_the_same_distribution(scheme):
 # Summaries.
 
 
+@pytest.mark.slow(few_draws=True)
 def test_summaries_count_the_labels_of_the_general_path():
     """Predictions fixed: counts of classes in cells and of entries are those of the same draws."""
 

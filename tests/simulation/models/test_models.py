@@ -316,6 +316,7 @@ def gaussian(beta0, beta1):
     return density, lambda p: float(expit(-2 * feature(p)))
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_uncalibrated_model_of_the_paper():
     """Section 5.1: "approximately 0.56"."""
     model = GaussianMixture1D(1, 1)
@@ -443,6 +444,7 @@ def test_a_moved_share_has_a_closed_form():
     assert stated(model) is None
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("parameters", [(1.0, 1.0), (0.6, 2.5)])
 def test_quadrature_of_the_beta_distribution(parameters):
     density = cache(beta(*parameters).pdf)
@@ -593,6 +595,7 @@ def test_averages_over_cells_equal_the_loops():
         assert found.n_cells == 7
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_noise_floor_is_what_a_calibrated_model_shows():
     """Cells of outcomes that follow the predictions: the value is the noise, and the floor says so."""
     model = DirichletModel(2, 1.0)
@@ -607,6 +610,7 @@ def test_the_noise_floor_is_what_a_calibrated_model_shows():
     assert abs(np.mean(values) - np.mean(floors)) < LIMIT * error
 
 
+@pytest.mark.slow(few_draws=True)
 def test_standard_errors_are_those_of_repetition():
     """200 estimates: their standard deviation is known to 5 %, the jackknife's error of each to about 16 %."""
     model = DirichletModel(3, 0.5, Shift(0, 1.0))
@@ -651,6 +655,7 @@ def test_more_than_two_outcomes_where_predictions_repeat():
 # Mixtures and trained classifiers.
 
 
+@pytest.mark.slow(few_draws=True)
 def test_posteriors_follow_bayes():
     for numbers in ((2, 1, 0), (3, 2, 1), (5, 4, 2)):
         mixture = RandomMixture(*numbers)
@@ -690,6 +695,7 @@ def test_the_45_distributions_of_posocco():
     assert 0.299 < max(radius for _, radius in radii) <= 0.3
 
 
+@pytest.mark.slow(few_draws=True)
 def test_training_twice_gives_the_same():
     for model in MODELS[TrainedClassifier]:
         x = np.random.default_rng(0).normal(size=(30, model.distribution.n_features))
@@ -713,6 +719,7 @@ def test_the_large_sample_estimate_is_that_of_2000_cells():
     assert report.lens_names == ("Confidence()", "ClassWise(0)", "ClassWise(1)", "ClassWise(2)", "mean over classes")
 
 
+@pytest.mark.slow(few_draws=True)
 def test_both_truths_agree_within_their_errors():
     model = MODELS[TrainedClassifier][3]
     report = model.truth(n_samples=40_000, rng=0)
@@ -756,6 +763,7 @@ def seeds(estimator, seed):
     return {name: seed for name in estimator.get_params() if name.endswith("random_state")}
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_forest_repeats_its_predictions_and_is_known_through_the_whole():
     model = MODELS[TrainedClassifier][3]
     found = model.estimate_miscalibration(n_samples=20_000, rng=0)

@@ -66,6 +66,7 @@ def test_every_number_is_that_of_plain_loops():
             assert row["mean"].tolist() == pytest.approx([estimates.mean()] * 2, abs=1e-12)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_level_set_truth_is_the_exact_one():
     """Within its noise floor and 4 standard errors; the paper's truth is inflated by noise."""
     study = approximation_study(MODEL, TWO["legacy"], 30, 1, n_holdout=50_000, rng=0)
@@ -124,6 +125,7 @@ def synthetic(errors):
     return ApproximationStudy(models=pd.DataFrame(rows))
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_standard_error_is_that_of_resampled_distributions():
     errors = {"a": [1.0, 1.5], "b": [2.0, 4.0], "c": [3.0, 7.0]}
     frame = synthetic(errors).to_frame(n_resamples=4000, rng=0)
@@ -136,6 +138,7 @@ def test_the_standard_error_is_that_of_resampled_distributions():
     assert abs(frame["median_se"].iloc[0] - every.std()) < tolerance
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_study_does_not_depend_on_workers_or_interruptions(tmp_path):
     models = {"one": MODEL, "other": GaussianMixture1D(0, -1)}
     whole = approximation_study(models, TWO, **SMALL)
@@ -158,6 +161,7 @@ def test_the_study_does_not_depend_on_workers_or_interruptions(tmp_path):
     pd.testing.assert_frame_equal(threads.models, whole.models)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_share_of_models_on_which_an_estimator_is_best():
     models = {f"T{i}": GaussianMixture1D(0.3 * i, -1) for i in range(4)}
     study = approximation_study(models, TWO, **SMALL)
@@ -228,6 +232,7 @@ def test_one_distribution_shows_no_variation_between_distributions():
     assert study.to_frame()["median_se"].isna().all()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_best_estimator_is_named_only_where_the_models_decide():
     """Ten distributions; "far" is worse on each, "near" and "twin" differ by chance."""
     rng = np.random.default_rng(0)

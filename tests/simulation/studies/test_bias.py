@@ -223,6 +223,7 @@ def test_statistics_have_their_default_lenses():
     ]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_intervals_are_counted_against_the_truth():
     calls = []
 
@@ -323,6 +324,7 @@ def test_what_is_not_known_has_no_error():
     assert bias_study(WRONG, MonotonicSweepECE(), 20, 2, lenses=caltest.Confidence(), rng=0).truth["truth"].item() > 0
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_truth_that_is_not_known_is_simulated_with_its_error():
     model = TrainedClassifier(RandomMixture(2, 2, 0), "naive Bayes")
     first, other = (
