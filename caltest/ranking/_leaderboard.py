@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -18,7 +20,7 @@ from caltest.predictions._sample import Sample, induce
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import named_models, validate_models
 from caltest.predictions.inputs._parts import effective_number
-from caltest.predictions.inputs._refusals import refuse_if, require
+from caltest.predictions.inputs._refusals import refuse, refuse_if, require
 from caltest.predictions.inputs._times import validate_timing
 from caltest.predictions.inputs._validation import refuse_crossed, validate_design, validate_rng
 from caltest.ranking._measures import KINDS, Found, Judged, Kind, contributions_of
@@ -184,32 +186,45 @@ def leaderboard(
     seeds = validate_rng(options["rng"]).integers(2**63, size=2)
     found: dict[str, list[Found]] = {kind.name: [] for kind in measures}
     tests: dict[str, dict[str, TestResult]] = {error.name: {} for error in errors}
-    drawn = {"n_resamples": n_resamples, "workers": options["workers"], "seed": seeds[0]}
+    threads = options["workers"]
+    drawn = {"n_resamples": n_resamples, "workers": max(threads // len(probs), 1), "seed": seeds[0]}
+
+    def judge(prob: NDArray[Any]) -> tuple[list[Found], list[TestResult]]:
+        sample = induce(prob := prob[rows], outcome, lens=Canonical(), **design)
+        pvalue = _test(SquaredL2(), sample, Canonical(), **drawn).pvalue
+        judged, errors_tested = Judged(sample, prob, outcome, share, level, pvalue), []
+        for error in errors:
+            look = default_lens(error.statistic, prob.shape[1])
+            seen = sample if isinstance(look, Canonical) else induce(prob, outcome, lens=look, **design)
+            errors_tested.append(_test(error.statistic, seen, look, **drawn))
+        return [kind.of(judged) for kind in measures], errors_tested
+
+    divided = [kind for kind in measures if recalibrator is not None and kind.score]
     with reporting(options["progress"], "ranking models") as report:
-        for number, (name, given) in enumerate(zip(named, probs, strict=True)):
-            sample = induce(prob := given[rows], outcome, lens=Canonical(), **design)
-            pvalue = _test(SquaredL2(), sample, Canonical(), **drawn).pvalue
-            judged = Judged(sample, prob, outcome, share, level, pvalue)
-            for kind in measures:
-                parts = None
-                if recalibrator is not None and kind.score:
-                    parts = cross_fitted_decomposition(
-                        outcome,
-                        prob,
-                        recalibrator,
-                        score=kind.score,
-                        confidence_level=level,
-                        rng=int(seeds[0]),
-                        sample_weight=design["weight"],
-                        groups=design["group"],
-                    )
-                found[kind.name].append(replace(kind.of(judged), parts=parts))
-            for error in errors:
-                look = default_lens(error.statistic, prob.shape[1])
-                seen = sample if isinstance(look, Canonical) else induce(prob, outcome, lens=look, **design)
-                tests[error.name][name] = _test(error.statistic, seen, look, **drawn)
-            report(number + 1, len(probs))
-        units = judged.in_units(share)
+        with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
+            run, n_steps = map if pool is None else pool.map, len(probs) * (2 if divided else 1)
+            for number, (name, (ones, tested)) in enumerate(zip(named, run(judge, probs), strict=True)):
+                for kind, one in zip(measures, ones, strict=True):
+                    found[kind.name].append(one)
+                for error, test in zip(errors, tested, strict=True):
+                    tests[error.name][name] = test
+                report(number + 1, n_steps)
+        for number, given in enumerate(probs if divided else []):
+            for kind in divided:
+                parts = cross_fitted_decomposition(
+                    outcome,
+                    given[rows],
+                    recalibrator,
+                    score=kind.score,
+                    confidence_level=level,
+                    rng=int(seeds[0]),
+                    sample_weight=design["weight"],
+                    groups=design["group"],
+                )
+                found[kind.name][number] = replace(found[kind.name][number], parts=parts)
+            report(len(probs) + number + 1, n_steps)
+        sample = induce(probs[0][rows], outcome, lens=Canonical(), **design)
+        units = Judged(sample, probs[0][rows], outcome, share, level, 1.0).in_units(share)
         about: dict[str, Any] = {"confidence_level": level, "n_samples": len(rows), "n_groups": sample.n_groups}
         rankings = [
             _ranked(
@@ -276,15 +291,19 @@ def _notes_on_missing(missing: dict[str, NDArray[np.bool_]], n_samples: int) -> 
     """Return what is said of observations that some model did not predict; refuse a comparison on less than half."""
     if not missing:
         return []
-    number = int(np.any([*missing.values()], axis=0).sum())
-    most = max(missing, key=lambda name: int(missing[name].sum()))
-    rows = np.flatnonzero(missing[most])
-    which = f"{most!r} lacks {len(rows):,} (the first is row {rows[0]})"
-    refuse_if(
-        number > _MOST_MISSING * n_samples,
-        f"`models`: {number:,} of {n_samples:,} observations lack the prediction of some model, and models are "
-        f"compared on what all of them predict: {which}. Leave out models with few predictions.",
-    )
+    by_number = sorted(missing, key=lambda name: int(missing[name].sum()))  # the last lacks most
+    lacking = np.logical_or.accumulate([missing[name] for name in by_number]).sum(axis=1).tolist()
+    number, rows = lacking[-1], np.flatnonzero(missing[by_number[-1]])
+    which = f"{by_number[-1]!r} lacks {len(rows):,} (the first is row {rows[0]})"
+    if number > _MOST_MISSING * n_samples:
+        kept = sum(each <= _MOST_MISSING * n_samples for each in lacking)
+        left = n_samples - lacking[kept - 1] if kept else n_samples
+        without = f"the {len(missing) - kept} models that lack" if len(missing) - kept > 1 else "the model that lacks"
+        refuse(
+            f"`models`: {number:,} of {n_samples:,} observations lack the prediction of some model, and models are "
+            f"compared on what all of them predict: {which}. Without {without} most, {left:,} observations "
+            f"are left: {some_of(by_number[kept:][::-1])}."
+        )
     text = (
         f"{counted(number)} of {n_samples:,} lack the prediction of some model, and were left out for all: {which}. "
         f"{counted(len(missing), 'model')} did not predict everything. The ranks are those on the others; if models "

@@ -94,6 +94,12 @@ def test_too_many_missing_predictions_are_refused():
     models["vague"][20:80] = np.nan
     with pytest.raises(ValueError, match=r"60 of 100 observations lack .* 'vague' lacks 60 \(the first is row 20\)"):
         ct.leaderboard(y_true, models, **FAST)
+    models["sharp"][:5] = np.nan
+    with pytest.raises(ValueError, match=r"Without the model that lacks most, 95 observations are left: vague\."):
+        ct.leaderboard(y_true, models, **FAST)
+    many = {f"m{i}": np.where((np.arange(100) // 10 == i)[:, None], np.nan, models["same"]) for i in range(10)}
+    with pytest.raises(ValueError, match=r"100 of 100 .* Without the 5 models .* 50 observations are left: m"):
+        ct.leaderboard(y_true, many, **FAST)
 
 
 def test_a_row_that_is_nan_in_part_is_refused_with_its_model():
