@@ -304,8 +304,9 @@ def _notes_on_missing(missing: dict[str, NDArray[np.bool_]], n_samples: int) -> 
             f"compared on what all of them predict: {which}. Without {without} most, {left:,} observations "
             f"are left: {some_of(by_number[kept:][::-1])}."
         )
+    lack = "lacks" if number == 1 else "lack"
     text = (
-        f"{counted(number)} of {n_samples:,} lack the prediction of some model, and were left out for all: {which}. "
+        f"{counted(number)} of {n_samples:,} {lack} the prediction of some model, and were left out for all: {which}. "
         f"{counted(len(missing), 'model')} did not predict everything. The ranks are those on the others; if models "
         "leave out what is hard for them, this favours them."
     )

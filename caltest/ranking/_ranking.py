@@ -258,17 +258,19 @@ class Ranking(Result):
             or ``power`` is not between 1 - ``confidence_level`` and 1.
         """
         power = validate_power(power, level_of(self.confidence_level))
-        names = (self.models[0].name, self.models[1].name) if pair is None else pair
-        is_pair = isinstance(names, list | tuple) and len(names) == 2 and all(isinstance(name, str) for name in names)
+        asked = (self.models[0].name, self.models[1].name) if pair is None else pair
+        is_pair = isinstance(asked, list | tuple) and len(asked) == 2 and all(isinstance(name, str) for name in asked)
         require(is_pair, "`pair` must be the names of two models", pair, right_type=False)
-        first, second = sorted(self._place(name) for name in names)
+        first, second = sorted(self._place(name) for name in asked)
         better, worse = self.models[first], self.models[second]
         gap, error = float(self.value[second] - self.value[first]), float(self.standard_error[first, second])
+        names = f"{better.name!r} and {worse.name!r}"
+        refuse_if(gap == 0, f"{names} have equal estimates: no number of observations tells them apart.")
+        refuse_if(not math.isfinite(gap), f"{names} have an infinite difference, of which no standard error is known.")
         refuse_if(
-            not 0 < gap < math.inf or not 0 < error * self.critical_value < math.inf,
-            f"{better.name!r} and {worse.name!r} have a difference of {gap:.3g} with the standard error {error:.3g} "
-            f"and {self.critical_value:.3g} of these tell two models apart: no sample size can be computed. Choose two "
-            "models with different finite estimates; take more groups or draws if no number tells models apart.",
+            not 0 < error * self.critical_value < math.inf,
+            f"{names} have a difference with the standard error {error:.3g}, and {self.critical_value:.3g} of these "
+            "tell two models apart, so that no sample size can be computed: take more observations, groups or draws.",
         )
         n_now = self.n_samples if self.n_groups is None else self.n_groups
         return QuestionsNeeded(
@@ -410,7 +412,7 @@ def remarks(confidence_level: float) -> list[str]:
     level = percent(confidence_level)
     return [
         f"Column {level} set: the sets of all models contain all ranks together with {level} confidence, by each "
-        "measure (step-down max-T over all pairs, random signs). A tie of true values gives all the better rank.",
+        "measure (step-down max-T over all pairs). A tie of true values gives all the better rank.",
         "Tier 1: not separable from the best. Column interval: of the estimate of one model alone; whether intervals "
         f"overlap does not tell models apart. {_ABOUT_CALIBRATION}",
     ]

@@ -1,6 +1,7 @@
 """The leaderboard: what is refused, what is noted, and that the answer does not depend on how it is found."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import caltest as ct
@@ -75,6 +76,31 @@ def test_observations_of_weight_0_do_not_count():
     weight = np.repeat([1.0, 0.0], [80, 20])
     expected = ct.leaderboard(y_true[:80], kept, **FAST).to_dict()
     assert ct.leaderboard(y_true, models, sample_weight=weight, **FAST).to_dict() == expected
+
+
+def test_weights_of_one_change_nothing():
+    y_true, models = problem(100)
+    plain = ct.leaderboard(y_true, models, **FAST).to_dict()
+    assert ct.leaderboard(y_true, models, sample_weight=np.ones(100), **FAST).to_dict() == plain
+
+
+def test_named_columns_may_stand_in_any_order():
+    y_true, models = problem(100)
+    label = np.array(["x", "y", "z"])[y_true]
+    frames = {name: pd.DataFrame(prob, columns=["x", "y", "z"]) for name, prob in models.items()}
+    frames |= {"sharp": frames["sharp"][["z", "x", "y"]], "vague": frames["vague"][["y", "z", "x"]]}
+    expected = ct.leaderboard(y_true, models, **FAST).to_dict()["rankings"]
+    assert ct.leaderboard(label, frames, **FAST).to_dict()["rankings"] == expected
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_a_few_observations_separate_nothing(n):
+    y_true, models = problem(n)
+    board = ct.leaderboard(y_true, models, **FAST)
+    assert not any(ranking.n_separated for ranking in board)
+    assert "C304" in {note.code for note in board.notes}
+    with pytest.raises(ValueError, match="inf of these tell two models apart"):
+        board.sample_size(("calibrated", "vague"))
 
 
 def test_missing_predictions_are_left_out_for_all_and_noted():
