@@ -31,6 +31,18 @@ class QuestionsNeeded(Result):
         independent.
     are_groups : bool
         Whether these are groups.
+
+    See Also
+    --------
+    caltest.leaderboard : The models, whose ``sample_size`` returns this.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
+    >>> board = caltest.leaderboard(y_true, y_prob, by="brier", rng=0)
+    >>> board.sample_size(("random_forest", "naive_bayes")).n_more
+    0
     """
 
     better: str
