@@ -351,13 +351,13 @@ def _ranked(
 
 
 def _notes_on_parts(rankings: list[Ranking]) -> list[Note]:
-    """Return cautions of recalibration, each with the models that it is about."""
-    found: dict[Note, dict[str, None]] = {}
+    """Return cautions of recalibration: of each kind one, with the models that have it."""
+    found: dict[str, tuple[Note, dict[str, None]]] = {}
     for ranking in rankings:
         for model in ranking:
             for note in model.parts.notes if model.parts else ():
-                found.setdefault(note, {})[model.name] = None
-    return [Note(note.code, f"{some_of([*names])}: {note.text}") for note, names in found.items()]
+                found.setdefault(note.code, (note, {}))[1][model.name] = None
+    return [Note(code, f"{some_of([*names])}, for example: {note.text}") for code, (note, names) in found.items()]
 
 
 def _notes(rankings: list[Ranking], units: NDArray[np.float64], sample: Sample) -> list[Note]:
