@@ -23,6 +23,7 @@ extensions = [
     "_site.formulas",
     "_site.pages",
     "_site.reference",
+    "_site.report",
     "_site.bibliography",
     "_site.measured",
 ]

@@ -1,5 +1,6 @@
 """The site: every page has a place, links lead to pages, every public name is in a group. .ci/run builds it."""
 
+import re
 from importlib import import_module
 from pathlib import PurePosixPath
 
@@ -98,6 +99,56 @@ def test_links_of_the_readme_are_absolute_where_the_address_is_known(monkeypatch
     assert absolute(text, "https://e.f/g") == (
         "[a](https://e.f/g/blob/main/docs/a.md) ![b](https://e.f/g/raw/main/docs/b.png) [c](https://c.d) [e](#e)"
     )
+
+
+CLICKS = {
+    "test a CSV": [("from a CSV", "start"), "caltest test predictions.csv"],
+    "test my file of another format": [("from a CSV", "start"), ("How columns are", "files"), "Parquet"],
+    "compare two networks": [("compare two networks", "comparing-models"), "compare_models("],
+    "what p = 0.2 means": [("what p = 0.2 means", "reading-a-p-value"), "p = 0.2"],
+    "an interval for the error": [("with an interval", "how-much"), "l2_interval("],
+    "repair": [("repair (recalibrate)", "recalibration"), "recalibration_study("],
+    "how many observations": [("how many observations", "how-many-observations"), "detectable_error("],
+    "slope and O/E": [("observed / expected and the calibration slope", "how-much"), "calibration_slope"],
+    "subgroups": [("which subgroups", "where-miscalibrated"), "subgroup_tests("],
+    "fairness": [("for everybody", "fairness"), "depth=2"],
+    "language models": [("language model", "language-models"), "stated confidence"],
+    "forecasts": [("outcomes are known later", "forecasts"), "lead="],
+    "drift": [("drift in production", "monitoring"), "caltest watch"],
+    "val.prob": [("clinical prediction model", "clinical"), "val.prob"],
+    "rain": [("guides by field", "fields"), ("Weather", "weather"), "climatology"],
+    "probability of default": [("guides by field", "fields"), ("probability of default", "credit"), "Jeffreys"],
+    "Kaggle": [("guides by field", "fields"), ("Kaggle", "leaderboard"), "leaderboard("],
+    "dependent observations": [("Guides by question", "guides"), ("one patient", "dependent-observations"), "groups="],
+    "the ECE of netcal": [("netcal", "other-packages"), "netcal"],
+    "an API reference": [("API reference", "reference/index")],
+}
+"""What newcomers look for: the words that they see on each page, and where these lead; then what they want to find."""
+
+
+@pytest.mark.parametrize("wanted", CLICKS)
+def test_newcomers_find_it_in_two_clicks(site, wanted):
+    """Each link stands in a paragraph or row with words that people use."""
+    clicks = [click for click in CLICKS[wanted] if isinstance(click, tuple)]
+    found = [word for word in CLICKS[wanted] if isinstance(word, str)]
+    pages = site("pages")
+    page = "index"
+    assert len(clicks) <= 2
+    for words, target in clicks:
+        text = pages.text_of(page)
+        places = [part for part in re.split(r"\n(?=[|\n])", text) if words.lower() in " ".join(part.lower().split())]
+        links = [pages.inside(link.group(1), pages.folder_of(page)) for link in pages.LINK.finditer(" ".join(places))]
+        assert target in links or target in pages.SECTIONS.get(page, []), f"{page}: {words}"
+        page = target
+    assert all(word.lower() in pages.text_of(page).lower() for word in found)
+
+
+def test_the_readme_fits_on_a_screen_or_two():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    table = lines[lines.index("| what you want | what to call |") + 2 :]
+    assert len(lines) <= 120
+    assert table.index("") <= 15
+    assert sum(line.count("![") for line in lines) >= 3
 
 
 def test_formulas_become_mathml(site):
