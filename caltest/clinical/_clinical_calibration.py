@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from caltest.clinical._clinical_curve import ClinicalCurve
 from caltest.clinical._clinical_result import ClinicalCalibration
-from caltest.clinical._curve_intervals import CurveSimulation
+from caltest.clinical._curve_intervals import CurveSimulation, Distances
 from caltest.clinical._discrimination import c_statistic
 from caltest.clinical._net_benefit import NetBenefit
 from caltest.clinical._overall import brier_scores, likelihood_indexes
@@ -39,6 +39,7 @@ from caltest.results._decision import level_of, rejects
 from caltest.results._description import counted
 from caltest.results._progress import reporting
 from caltest.statistics import E50, E90, ECI, ICI, CoxScore, Emax, Omnibus, Spiegelhalter
+from caltest.statistics._curve_distances import CurveDistance
 
 _FEWEST = 10
 """Events, or other observations, with fewer of which a note says that the numbers are of little use."""
@@ -112,15 +113,16 @@ def clinical_calibration(
     found by simulation: they hold the distances of errors of four shapes (observed curve, logistic recalibration,
     shifts up and down) that the labels do not contradict, and their target is the distance of the curve that the same
     smoother has for infinitely many labels. The c-statistic has that of DeLong et al. for its logit, net benefit
-    that of two shares (Zou and Donner 2008). The others are means of observations: their intervals remove the skewness
-    (Hall 1992), and are approximations for many events.
+    that of two shares (Zou and Donner 2008). That of U holds the gains of all intercepts and slopes that the likelihood
+    ratio does not reject; it is unknown with weights or groups. The others are means of observations: their intervals
+    remove the skewness (Hall 1992), and are approximations for many events.
     Their simulated coverage is in docs/clinical-validity.md. With ``groups`` all of them hold groups together.
 
     **P-values** are valid at every sample size for independent observations, as those of `caltest.calibration_test`.
     That of U is the p-value of Cox's score test, whose limit is that of the likelihood ratio in U; that of the Brier
     score is Spiegelhalter's. That of the slope approximates. For more than 20,000 observations the test makes 999 draws
-    unless ``n_resamples`` says otherwise, and the distances have fewer. A spline takes several times as long as the
-    other curves.
+    unless ``n_resamples`` says otherwise; the distances have fewer, and without weights and groups they are simulated
+    for 4,096 cells (bins) of neighbouring predictions. A spline takes several times as long as the other curves.
 
     Times to an event, which may be censored, are not covered: ``y_true`` must say whether the event happened.
 
@@ -167,21 +169,23 @@ def clinical_calibration(
         )  # fmt: skip
         asked = how["n_resamples"].n_resamples
         how["n_resamples"] = min(asked, FEWER_DRAWS, max(_FEWEST_DRAWS, _MOST_LABELS // sample.n_samples))
-        view = LensView(sample)
+        in_cells = many and sample.group is None and sample.weight is None
+        view, asked_parts = LensView(sample), () if in_cells else parts
         errors = run(
-            [Question(one, view) for one in (*parts, Spiegelhalter(), CoxScore())], sample, null,
+            [Question(one, view) for one in (*asked_parts, Spiegelhalter(), CoxScore())], sample, null,
             progress=lambda done, total: report(total + done, 2 * total), **how
         )  # fmt: skip
+        *curves, brier, cox = errors.answers
+        distances = Distances.of_cells(sample, parts, how["n_resamples"], rng) if in_cells else Distances.of(curves)
         simulation = CurveSimulation.of(sample, parts, rng)
         intervals = simulation.intervals(missed)
         curve = ClinicalCurve.of(sample, simulation, missed)
     cells = sample.once(EventCells.of)
-    *curves, brier, cox = errors.answers
     expected = cells.predicted + cells.certain
     notes = [*test.notes, *_few_events(sample)]
     measures = [
         *_of_logistic_model(cells, level),
-        *_of_curve(curves, intervals, missed),
+        *_of_curve(parts, distances, intervals, missed),
         *_of_others(sample, cells, brier, cox, missed),
     ]
     return ClinicalCalibration(
@@ -279,15 +283,18 @@ def _of_logistic_model(cells: EventCells, level: float) -> list[Measure]:
     ]
 
 
-def _of_curve(answers: Sequence[Answer], intervals: Sequence[ConfidenceInterval], missed: float) -> list[Measure]:
+def _of_curve(
+    parts: Sequence[CurveDistance], found: Distances, intervals: Sequence[ConfidenceInterval], missed: float
+) -> list[Measure]:
     """Return the distances to the smooth curve; their intervals begin at 0 unless the test rejects at ``missed``."""
-    found = []
-    for answer, interval in zip(answers, intervals, strict=True):
-        if not math.isnan(interval.low) and not rejects(answer.pvalue, missed):
-            interval = interval._replace(low=0.0)  # noqa: PLW2901
-        name = answer.statistic.name
-        found.append(Measure(name, name, "calibration", answer.value, interval, answer.null.mean, answer.pvalue))
-    return found
+    measures = []
+    for part, value, floor, pvalue, interval in zip(
+        parts, found.value, found.floor, found.pvalue, intervals, strict=True
+    ):
+        accepted = not math.isnan(interval.low) and not rejects(pvalue, missed)
+        ends = interval._replace(low=0.0) if accepted else interval
+        measures.append(Measure(part.name, part.name, "calibration", float(value), ends, float(floor), float(pvalue)))
+    return measures
 
 
 def _of_others(sample: Sample, cells: EventCells, brier: Answer, cox: Answer, missed: float) -> list[Measure]:

@@ -12,7 +12,7 @@ from caltest.estimation._measure import Measure
 from caltest.predictions.inputs._refusals import refuse
 from caltest.results import Note, Result, TestResult, Verdict
 from caltest.results._decision import DecisionWord
-from caltest.results._description import Description, Table, percent, sized
+from caltest.results._description import Description, Table, counted, percent, sized
 from caltest.results._picture import Picture
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class ClinicalCalibration(Result):
             tables.append(Table(HEAD, [one.row for one in self.net_benefits]))
         size = sized(self.n_samples, self.n_groups, weighted=self.weighted)
         return Description(
-            f"Validation of predicted risks ({size}, {self.n_events:,} events)",
+            f"Validation of predicted risks ({size}, {counted(self.n_events, 'event')})",
             [self.conclusion],
             tables,
             self._remarks(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -14,17 +14,49 @@ from caltest.estimation.scores._mean_interval import FEWEST_UNITS, UNKNOWN
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample, induce
 from caltest.resampling.draws._alias_tables import BinomialNumbers
+from caltest.resampling.engine._pvalues import rank_pvalues
+from caltest.resampling.engine._run import Answer
 from caltest.results import ConfidenceInterval
 from caltest.statistics._curve_distances import CurveDistance, evaluate_together, fit_curve
 from caltest.statistics._logistic_curves import expit
 
-_N_CELLS = 1_024  # of neighbouring predictions, if there are more
+_N_CELLS, _MOST_CELLS = 1_024, 4_096  # of neighbouring predictions, if there are more; for p-values
 _DRAWS = 399
 _SIZES = (0.0, 0.5, 1.0, 1.5)  # of the error, as multiples of the observed one, that are tried first
 _FURTHER, _LARGEST = 1.5, 100.0
 _HALVINGS, _STEEP = 4, 2.5  # of intervals between sizes, while their quantiles are so many standard deviations apart
 _LARGEST_SHIFT = 5.0  # of logits
 _NUMBERS = 2**22  # that are drawn at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """Distances of observed labels, the mean of those of calibrated labels, and p-values, ``(n_parts,)`` each."""
+
+    value: Floats
+    floor: Floats
+    pvalue: Floats
+
+    @classmethod
+    def of(cls, answers: Sequence[Answer]) -> Distances:
+        """Return what tests answered."""
+        numbers = [(answer.value, answer.null.mean, answer.pvalue) for answer in answers]
+        return cls(*np.array(numbers).T)
+
+    @classmethod
+    def of_cells(
+        cls, sample: Sample, parts: tuple[CurveDistance, ...], n_resamples: int, rng: np.random.Generator
+    ) -> Distances:
+        """Return those of many observations, whose labels are simulated, and compared, in cells of neighbours.
+
+        The number of events of a cell is drawn as if its predictions were equal, so that it varies a little more.
+        """
+        cells = CurveSimulation.of(sample, parts, rng, _MOST_CELLS)
+        drawn = cells.drawn(cells.sample.event, n_resamples)
+        pvalues, _ = rank_pvalues(sample, cells.observed, drawn)
+        value = evaluate_together(parts, sample, sample.outcome[None])[:, 0]
+        return cls(value, drawn.mean(axis=1), pvalues[:, 0])
+
 
 Path = Callable[[float], Floats]
 """From the size of an error to the probabilities ``(n_samples,)`` of the event."""
@@ -140,7 +172,7 @@ class CurveSimulation:
 
         z = float(ndtri(1 - missed))
         if self.calibrated is None:
-            drawn = self._drawn(path(0.0))
+            drawn = self.drawn(path(0.0))
             self.floor, self.calibrated = drawn.mean(axis=1), self._ranked(drawn)
         found = {0.0: self.calibrated}
         for size in _SIZES[1:]:
@@ -168,12 +200,12 @@ class CurveSimulation:
         """Return the distances ``(n_parts,)`` of infinitely many labels."""
         return self.distances(path(size)[None])[:, 0] if size else np.zeros(len(self.parts))
 
-    def _drawn(self, prob: Floats) -> Floats:
-        """Return distances ``(n_parts, _DRAWS)`` of simulated labels."""
-        return np.concatenate([self.distances(labels) for labels in self._labels(prob)], axis=1)
+    def drawn(self, prob: Floats, n_draws: int = _DRAWS) -> Floats:
+        """Return distances ``(n_parts, n_draws)`` of simulated labels."""
+        return np.concatenate([self.distances(labels) for labels in self._labels(prob, n_draws)], axis=1)
 
     def _quantiles(self, prob: Floats) -> Floats:
-        return self._ranked(self._drawn(prob))
+        return self._ranked(self.drawn(prob))
 
     def _ranked(self, drawn: Floats) -> Floats:
         """Return how many standard deviations the observed distances lie above simulated ones, ``(n_parts,)``.
@@ -186,14 +218,14 @@ class CurveSimulation:
         smaller = ((drawn < observed).mean(axis=1) + (drawn <= observed).mean(axis=1)) / 2
         return np.asarray(ndtri(np.clip(smaller, 0.5 / _DRAWS, 1 - 0.5 / _DRAWS)))
 
-    def _labels(self, prob: Floats) -> Iterator[Floats]:
+    def _labels(self, prob: Floats, n_draws: int = _DRAWS) -> Iterator[Floats]:
         """Yield simulated shares of events ``(n_replicates, n_cells)``."""
         many = max(_NUMBERS // len(prob), 1)
         single = (self.size == 1).all()
         if self.sample.group is None and not single:
             events = BinomialNumbers.of(self.size.astype(np.int64), prob)
-        for start in range(0, _DRAWS, many):
-            number = min(many, _DRAWS - start)
+        for start in range(0, n_draws, many):
+            number = min(many, n_draws - start)
             if self.sample.group is not None:
                 groups = int(self.sample.group.max()) + 1
                 signs = 2.0 * self.rng.integers(0, 2, (number, groups)) - 1

@@ -72,7 +72,7 @@ class NetBenefit(Result):
         more = own
         if everybody > 0:  # those who are not treated: fewer false positives, at the price of missed events
             less, (low, high) = _difference(~treated & event, ~treated & ~event, cost, sample, missed)
-            more = -less, ConfidenceInterval(-high, -low)
+            more = 0.0 - less, ConfidenceInterval(-high, -low)
         return cls(
             threshold=threshold,
             n_treated=int(np.count_nonzero(treated)),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from caltest.clinical._unreliability import unreliability_interval
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.scores._mean_interval import UNKNOWN, mean_interval
 from caltest.predictions._arrays import Booleans, Floats
@@ -55,8 +56,8 @@ def likelihood_indexes(sample: Sample, cells: EventCells, missed: float) -> dict
     .. math:: D = \frac{2 (\ell_1 - \ell_0) - 1}n, \quad U = \frac{2 (\ell_2 - \ell_1) - 2}n, \quad Q = D - U, \quad
               R^2 = \frac{1 - e^{2 (\ell_0 - \ell_1) / n}}{1 - e^{2 \ell_0 / n}}
 
-    (Nagelkerke 1991). U has no interval: it is an error of calibration, about 0 if there is none, and one from the
-    noncentral chi-squared limit of the likelihood ratio covers it too seldom where calibration is bad.
+    (Nagelkerke 1991). U is an error of calibration, about 0 if there is none; its interval is that of
+    `unreliability_interval`.
     """
     unknown = dict.fromkeys(("discrimination_index", "unreliability_index", "quality_index", "r2"), Overall(math.nan))
     logit = logits(sample)
@@ -72,6 +73,7 @@ def likelihood_indexes(sample: Sample, cells: EventCells, missed: float) -> dict
     refitted = np.zeros(inner.n_samples)  # of separated labels, whose recalibration predicts 0 and 1
     if math.isfinite(slope):
         refitted = _log_likelihood(intercept + slope * logit, happened)
+    reliable = unreliability_interval(inner, missed) if math.isfinite(slope) else UNKNOWN
     of_model = _log_likelihood(logit, happened)
     gained, missed_gain, possible = 2 * (of_model - of_none), 2 * (refitted - of_model), -2 * of_none
     gain, miss, most = (float(np.average(each, weights=inner.weight)) for each in (gained, missed_gain, possible))
@@ -81,7 +83,7 @@ def likelihood_indexes(sample: Sample, cells: EventCells, missed: float) -> dict
     quality = gain - miss + 1 / number
     return {
         "discrimination_index": Overall(index, mean_interval(index, gained - gain, inner, missed)),
-        "unreliability_index": Overall(miss - 2 / number, if_calibrated=0.0),
+        "unreliability_index": Overall(miss - 2 / number, reliable, if_calibrated=0.0),
         "quality_index": Overall(quality, mean_interval(quality, of_quality, inner, missed)),
         "r2": Overall(share, mean_interval(share, of_share, inner, missed)),
     }

@@ -82,8 +82,8 @@ def plot_giviti_belt(belt: GivitiBelt, ax: Axes | None = None, *, legend: bool =
         label_once: dict[str, Any] = {"label": "outside the outer belt"} if i == 0 else {}
         ax.plot(run, run, color=FINDING, linewidth=3.5, solid_capstyle="butt", zorder=5, **label_once)
     ax.set_box_aspect(1)
-    for axis in (ax.xaxis, ax.yaxis):
-        set_linear(axis, np.concatenate([x, belt.curve]))
+    set_linear(ax.xaxis, x)
+    set_linear(ax.yaxis, np.concatenate([x, belt.lower, belt.upper]))  # of rare events wider than the predictions
     ax.set(xlabel="predicted probability", ylabel="observed frequency")
     ax.set_title(literal(decided(belt.pvalue, belt.alpha)))
     if legend:

@@ -20,7 +20,6 @@ _MOST_STEPS, _FEW_STEPS = 80, 15
 _MOST_CELLS = 256  # of neighbouring observations, from whose curves the others start
 _LONGEST = 4.0  # a step at a logit of 0: beyond it the quadratic approximation is of no use
 _NEAR = 3e-6  # change of a logit: the square of it is left
-_LAST = 1e-7  # change of the logits: what is left after it is of the order of its square
 _SOLVED = 1e-14  # change of a probability, where logits grow without limit
 _RIDGE = 1e-13  # share of the information that is added to it: it may be singular
 _RANK = 1e-10
@@ -54,34 +53,6 @@ class LogisticCurves:
         left, size, _ = np.linalg.svd(weighted / np.where(length > 0, length, 1.0), full_matrices=False)
         kept = left[:, size > _RANK * size.max(initial=0.0)]
         return cls(kept / root, kept.T @ (root[:, 0] * logit), weight)
-
-    def coefficients(self, sums: Floats) -> Floats:
-        """Return the largest likelihood's coefficients of sums of the design over events, both ``(..., n_features)``.
-
-        Where the features separate the labels, steps end when the fitted probabilities no longer change.
-        """
-        n_features = self.design.shape[1]
-        if not n_features:  # without observations
-            return np.zeros_like(sums)
-        product = (self.design[:, :, None] * self.design[:, None, :]).reshape(len(self.design), -1)
-        coefficient = np.tile(self.start, (len(sums), 1))
-        is_open = np.ones(len(sums), dtype=np.bool_)  # all are computed, so that the shape of products stays
-        for _ in range(_MOST_STEPS):
-            if not is_open.any():
-                break
-            logit = coefficient @ self.design.T
-            prob = expit(logit)
-            variance = prob * (1 - prob)
-            gradient = sums - (prob * self.weight) @ self.design
-            information = ((self.weight * variance) @ product).reshape(-1, n_features, n_features)
-            ridge = np.maximum(_RIDGE * np.trace(information, axis1=1, axis2=2), _TINY)
-            information += ridge[:, None, None] * np.eye(n_features)
-            step = np.linalg.solve(information, gradient[:, :, None])[:, :, 0]
-            change = np.abs(step @ self.design.T)
-            too_long = (change / (_LONGEST + np.abs(logit) / 2)).max(axis=1)
-            coefficient += np.where(is_open, 1 / np.maximum(too_long, 1.0), 0.0)[:, None] * step
-            is_open &= (change.max(axis=1) > _LAST) & ((change * variance).max(axis=1) > _SOLVED)
-        return coefficient
 
     def logits(self, outcomes: NDArray[Any]) -> Floats:
         """Return the fitted logits ``(n_replicates, n_samples)`` of outcomes 0 and 1 of the same shape."""

@@ -113,11 +113,16 @@ class LogisticPolynomials:
         """Return coefficients ``(n_replicates, degree + 1)`` of `powers`, and twice their log-likelihood."""
         curves = self.curves[degree]
         n_used = len(curves.start)
-        usual = (expit(self.node) * self.node_weight) @ curves.design
+        prob = expit(self.node)
+        usual = (prob * self.node_weight) @ curves.design
+        to_shares = (prob * (1 - prob))[:, None] * curves.design
+        # Events at the nodes, any number, that have the sums: only these matter to the likelihood.
+        inverse = np.linalg.pinv((curves.design * self.node_weight[:, None]).T @ to_shares)
 
         def largest(part: Floats) -> Floats:  # batches are filled up with zeros, which are solved at once
             own = part + usual
-            found = curves.coefficients(own)
+            found = np.tile(curves.start, (len(part), 1))
+            curves.improve(prob + part @ inverse.T @ to_shares.T, found)
             logit = found @ curves.design.T
             twice = 2 * ((found * own).sum(axis=1) - np.logaddexp(0.0, logit) @ self.node_weight - self._rounding)
             far = np.abs(logit - self.node).max(axis=-1, initial=0.0) > _FAR

@@ -51,6 +51,8 @@ class GivitiBelt(Judged, Result):
         Their levels.
     statistic, pvalue, alpha : float
         The GiViTI statistic, its p-value given the degree, and 1 - ``confidence_level``.
+    unconditional_pvalue : float
+        P-value over all degrees that could be selected: that of ``giviti_test(..., method="asymptotic")``.
     selected_degree : int
         Degree of the polynomial.
     coefficients : array of shape (degree + 1,)
@@ -88,6 +90,7 @@ class GivitiBelt(Judged, Result):
     inner_level: float
     statistic: float
     pvalue: float
+    unconditional_pvalue: float
     alpha: float
     selected_degree: int
     coefficients: Floats
@@ -111,6 +114,13 @@ class GivitiBelt(Judged, Result):
             which = "events" if fewer == self.n_events else "observations without the event"
             text = f"Only {fewer} {which}: belts need many. Use giviti_test, whose p-value is valid with few."
             notes.append(Note("C213", text))
+        if self.rejected != bool(rejects(self.unconditional_pvalue, self.alpha)):
+            text = (
+                f"The p-value given the selected degree {self.selected_degree}, to which the belts belong, is "
+                f"{self.pvalue:.4g}; over all degrees, as in giviti_test, it is {self.unconditional_pvalue:.4g}. They "
+                "decide differently. Both are valid if one is chosen before the labels are seen."
+            )
+            notes.append(Note("C220", text))
         if self.n_left_out:
             many = counted(self.n_left_out, "prediction")
             notes.append(Note("C501", f"{many} of exactly 0 or 1, without a logit, left out of the belts."))
@@ -137,6 +147,8 @@ class GivitiBelt(Judged, Result):
         p = equate_pvalue(self.pvalue)
         if not self.rejected:
             return f"Calibration is not rejected ({p}). {NO_PROOF}"
+        if np.isinf(self.statistic):
+            return f"Calibration is rejected ({p}): a label had been given probability 0. The belts leave it out."
         where = [
             f"too {word} from {' and '.join(f'{a:.3g} to {b:.3g}' for a, b in runs)}"
             for word, runs in (("low", self.too_low), ("high", self.too_high))
@@ -156,7 +168,8 @@ class GivitiBelt(Judged, Result):
             remarks=[
                 f"Polynomial of the logit of degree {self.selected_degree}, for {fitted}. Belts of {levels}: points of "
                 "all polynomials of this degree that the likelihood ratio does not reject.",
-                "Belts and p-value are limits for many events, given the degree.",
+                "Belts and p-value are limits for many events, given the degree. Over all degrees, as in giviti_test, "
+                f"the p-value is {self.unconditional_pvalue:.4g}.",
             ],
         )
 
@@ -205,8 +218,8 @@ def giviti_belt(
         If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
         columns; if ``region`` holds no observation; if the lens has more than two outcomes; if ``kind`` is unknown; if
         ``kind="internal"`` comes with labels that no logistic regression was fitted to; if a level is not strictly
-        between 0 and 1, or ``inner_level`` not below ``confidence_level``; if all predictions are 0 or 1, or
-        the polynomial separates the labels, so that it has no estimate.
+        between 0 and 1, or ``inner_level`` not below ``confidence_level``; if all predictions are 0 or 1, or all
+        labels equal; if the polynomial separates the labels, so that it has no estimate.
 
     See Also
     --------
@@ -241,15 +254,21 @@ def giviti_belt(
     outer, inner = validate_level(confidence_level, "confidence_level"), validate_level(inner_level, "inner_level")
     refuse_if(inner >= outer, f"`inner_level` must be below `confidence_level`, {outer:g}, got {inner:g}.")
     sample, about = event_of(y_true, y_prob, options)
+    happened = int(np.count_nonzero(sample.outcome))
+    refuse_if(
+        happened in (0, sample.n_samples),
+        f"`y_true` must hold events and other observations, got {counted(happened, 'event')} among {sample.n_samples}; "
+        "giviti_test tests such predictions.",
+    )
     limit = limit_of_fitted(sample, threshold) if kind == "internal" else statistic.asymptotic_distribution(sample)
     if not isinstance(limit, ForwardSelection):
         refuse("`y_prob` must hold predictions other than 0 and 1, whose logit is infinite, got no other.")
     (ratio,), (degree,) = statistic.selected(sample, sample.outcome[None])
     added = min(max(int(degree) - statistic.first_degree, 0), limit.most_added)
     polynomials = sample.of_predictions(fit_polynomials, statistic.last_degree)
-    happened = sample.outcome[None, np.isfinite(logits_of(sample.prob))]
-    sums = polynomials.sums(happened)[0, : degree + 1]
-    (coefficient,), _ = polynomials.fit(happened, int(degree))
+    finite = sample.outcome[None, np.isfinite(logits_of(sample.prob))]
+    sums = polynomials.sums(finite)[0, : degree + 1]
+    (coefficient,), _ = polynomials.fit(finite, int(degree))
     low, high = polynomials.logit.min(), polynomials.logit.max()
     grid = np.linspace([low, expit(low)], [high, expit(high)], _HALF)
     x = np.unique(np.append(grid[:, 0], np.log(grid[:, 1]) - np.log1p(-grid[:, 1])).clip(low, high))
@@ -266,13 +285,14 @@ def giviti_belt(
         inner_level=inner,
         statistic=float(ratio),
         pvalue=limit.sf_given(added, float(ratio)),
+        unconditional_pvalue=limit.sf(float(ratio)),
         alpha=1 - outer,
         selected_degree=int(degree),
         coefficients=polynomials.of_logit(coefficient),
         kind=kind,
         n_samples=sample.n_samples,
-        n_events=int(np.count_nonzero(sample.outcome)),
-        n_left_out=sample.n_samples - happened.size,
+        n_events=happened,
+        n_left_out=sample.n_samples - finite.size,
         **about,
     )
 

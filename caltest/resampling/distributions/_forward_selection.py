@@ -13,6 +13,7 @@ from caltest.predictions._arrays import Floats
 from caltest.resampling.distributions._root import root_between
 from caltest.results._distribution import Distribution, Tail
 
+_FAR = 1e5  # a value whose tail is 0, in the place of infinity
 _NODES = 16  # of Gauss and Legendre in each interval: more change no digit of 9
 
 
@@ -82,7 +83,7 @@ class ForwardSelection(Distribution):
 
     def sf(self, x: float) -> float:
         """Return P(T >= x)."""
-        tails = [self._tail(number, np.array([x]))[0] for number in range(self.most_added + 1)]
+        tails = [self._tail(number, np.array([min(x, _FAR)]))[0] for number in range(self.most_added + 1)]
         below = np.append(np.full(self.most_added, self.threshold), 1.0)  # the next one is not significant
         return float(min(np.array(tails) @ below, 1.0))
 
@@ -113,7 +114,7 @@ class ForwardSelection(Distribution):
 
     def sf_given(self, added: int, x: float) -> float:
         """Return P(T >= x | so many parameters are added)."""
-        return float(min(self._tail(added, np.array([x]))[0] / (1 - self.threshold) ** added, 1.0))
+        return float(min(self._tail(added, np.array([min(x, _FAR)]))[0] / (1 - self.threshold) ** added, 1.0))
 
     def quantile_given(self, added: int, q: float) -> float:
         """Return the value t with P(T <= t | so many parameters are added) = q."""

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from caltest.hypothesis_tests import giviti_belt, giviti_test
 from caltest.resampling.distributions._forward_selection import ForwardSelection
+from tests.clinical.test_other_programs import problem as pima
 from tests.reference.cases import check_refused, mostly_slow
 
 
@@ -101,6 +102,17 @@ def test_the_pvalue_of_the_first_degree_is_chi_squared():
     assert belt.coefficients == pytest.approx(test.coefficients, rel=1e-12)
     assert belt.pvalue == pytest.approx(stats.chi2(2).sf(belt.statistic), rel=1e-9)
     assert belt.pvalue < test.pvalue
+    assert belt.unconditional_pvalue == pytest.approx(test.pvalue, rel=1e-12)
+    assert f"Over all degrees, as in giviti_test, the p-value is {test.pvalue:.4g}" in " ".join(str(belt).split())
+
+
+def test_a_note_where_the_two_pvalues_decide_differently():
+    """Given degree 2 the statistic of Pima.te is usual (givitiR: p = 0.1119); over all degrees it is not."""
+    belt = giviti_belt(*pima("pima"))
+    assert (belt.pvalue, belt.unconditional_pvalue) == pytest.approx((0.111897529776, 0.0113045169), rel=1e-7)
+    assert [note.code for note in belt.notes] == ["C220"]
+    assert "0.1119; over all degrees, as in giviti_test, it is 0.0113" in belt.notes[0].text
+    assert not giviti_belt(*problem()).notes
 
 
 def test_the_belts_are_nested_and_contain_the_curve():
@@ -153,7 +165,11 @@ def test_odd_data():
     assert sure.upper == pytest.approx(same.upper, abs=1e-9)
     assert sure.n_left_out == 2
     assert "C501" in [note.code for note in sure.notes]
-    assert giviti_belt(np.append(y, 1), np.append(p, 0.0)).pvalue == 0
+    impossible = giviti_belt(np.append(y, 1), np.append(p, 0.0))
+    assert (impossible.pvalue, impossible.unconditional_pvalue) == (0, 0)
+    assert impossible.conclusion.endswith("a label had been given probability 0. The belts leave it out.")
+    for label, events in ((0, "0 events"), (1, "400 events")):
+        check_refused(giviti_belt, ValueError, f"got {events} among 400; giviti_test", np.full(400, label), p)
     constant = giviti_belt(np.arange(60) % 3 == 0, np.full(60, 0.3))
     assert constant.prediction == pytest.approx([0.3])
     assert constant.lower[0] < 1 / 3 < constant.upper[0]
@@ -195,7 +211,7 @@ def test_refusals(options, message):
 
 def test_labels_without_an_estimate_are_refused():
     p = np.linspace(0.05, 0.95, 60)
-    for y in (np.arange(60) >= 30, np.zeros(60, dtype=int)):
-        check_refused(lambda y=y: giviti_belt(y, p), ValueError, "`y_true` is separated by the polynomial of degree")
+    separated = "`y_true` is separated by the polynomial of degree"
+    check_refused(lambda: giviti_belt(np.arange(60) >= 30, p), ValueError, separated)
     check_refused(lambda: giviti_belt([0, 1], [0.0, 1.0]), ValueError, "`y_prob` must hold predictions other than")
     check_refused(lambda: giviti_belt(*problem(bend=2.0), kind="internal"), ValueError, "fitted to these labels")
