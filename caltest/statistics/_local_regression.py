@@ -66,7 +66,9 @@ def loess(position: Floats, weight: Floats, span: float) -> LocalRegression:
         return lowess(position, weight, span)
     n_near = min(max(int(len(position) * span + 1e-5), 1), len(position))
     vertex = _vertices(position, int(len(position) * span * _CELL))
-    rows = [row for at in vertex for row in _quadratic(position, weight, at, n_near)]
+    rows = np.empty((2 * len(vertex), len(position)))  # a list of rows would be there twice
+    for row, at in zip(rows.reshape(-1, 2, len(position)), vertex, strict=True):
+        row[:] = _quadratic(position, weight, at, n_near)
     ends = np.searchsorted(position, vertex)
     ends[0], ends[-1] = 0, len(position)
     pieces = []
@@ -78,7 +80,7 @@ def loess(position: Floats, weight: Floats, span: float) -> LocalRegression:
             [rest**2 * (1 + 2 * t), width * rest**2 * t, t**2 * (1 + 2 * rest), -width * t**2 * rest], dtype=np.float64
         )
         pieces.append(Piece(int(start), int(stop), 2 * cell, basis))
-    return LocalRegression(np.array(rows), tuple(pieces))
+    return LocalRegression(rows, tuple(pieces))
 
 
 def _vertices(position: Floats, most: int) -> Floats:
@@ -150,7 +152,9 @@ def lowess(position: Floats, weight: Floats, span: float) -> LocalRegression:
         last = int(np.searchsorted(value, value[anchor[-1]] + _STEP * (value[-1] - value[0]), "right")) - 1
         anchor.append(max(anchor[-1] + 1, last))
     n_near = min(max(int(span * n + 1e-7), 2), n)
-    rows = np.array([_line(position, weight, at, n_near) for at in value[anchor]])
+    rows = np.empty((len(anchor), n))
+    for row, at in zip(rows, value[anchor], strict=True):
+        row[:] = _line(position, weight, at, n_near)
     if len(anchor) == 1:
         return LocalRegression(rows, (Piece(0, n, 0, np.ones((1, n))),))
     ends = np.append(start[anchor[:-1]], n)
