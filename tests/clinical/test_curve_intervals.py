@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+import caltest
 from caltest.clinical import clinical_calibration
-from caltest.clinical._curve_intervals import CurveSimulation
+from caltest.clinical._curve_intervals import CurveSimulation, Distances
 from caltest.predictions._sample import make_sample
 from caltest.statistics import E50, E90, ECI, ICI, Emax
 from tests.reference.cases import mostly_nightly
@@ -92,3 +93,21 @@ def test_labels_that_are_more_even_than_chance_do_not_make_an_error_of_0_certain
     low, high = ici.confidence_interval
     assert low == 0
     assert high == ici.estimate > 0
+
+
+def test_many_observations_are_compared_in_cells():
+    """The values are those of the observations; floors and p-values are near those of all labels, but for the draws."""
+    rng, parts = np.random.default_rng(1), (ICI("lowess"), Emax("lowess"))
+    p = expit(rng.normal(-1, 1, 6_000))
+    y = (rng.random(6_000) < expit(0.05 + np.log(p / (1 - p)))).astype(int)
+    sample = make_sample(y, p)
+    found = Distances.of_cells(sample, parts, 399, rng)
+    for k, part in enumerate(parts):
+        test = caltest.calibration_test(y, p, statistic=part, n_resamples=399, rng=2)
+        assert found.value[k] == pytest.approx(test.statistic, rel=1e-12)
+        error = test.null.std * np.sqrt(2 / 399)
+        assert abs(found.floor[k] - test.null.mean) < 4 * error
+        share = (found.pvalue[k] + test.pvalue) / 2
+        assert abs(found.pvalue[k] - test.pvalue) < 4 * np.sqrt(2 * share * (1 - share) / 399)
+    impossible = Distances.of_cells(make_sample(np.append(y, 1), np.append(p, 0.0)), parts, 39, rng)
+    assert impossible.pvalue == pytest.approx([1 / 40, 1 / 40])
