@@ -81,6 +81,9 @@ def _run(options: argparse.Namespace) -> int:
     refuse_if(not rows, f"--data: no row has the words {options.data!r}")
     if options.n is not None:
         rows = _nearest(rows, options.n)
+        refuse_if(
+            not rows, "--n: the groups of these data differ in size, so that no row has one number of observations"
+        )
     whole = options.statistic is None and options.n is None and options.data is None
     show(options, _text(_worst(rows) if whole else rows, options, whole), {"n_rows": len(rows)}, rows=rows)
     return 0

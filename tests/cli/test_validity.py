@@ -64,3 +64,6 @@ def test_what_was_not_measured_is_refused(run):
     code, text, err = run("validity", "--data", "moon")
     assert (code, text) == (2, "")
     assert "no row has the words 'moon'" in err
+    code, text, err = run("validity", "--data", "groups of 1 to 39", "--statistic", "paired_test", "--n", "200")
+    assert (code, text) == (2, "")
+    assert "--n: the groups of these data differ in size" in err
