@@ -25,7 +25,15 @@ At the limit the process is ended by a thread, which compiled code cannot hold u
 """
 
 
-SLOW_PAGES = ("curves", "fairness", "language-models", "recalibration", "which-estimator")
+SLOW_PAGES = {
+    "clinical",
+    "curves",
+    "fairness",
+    "how-many-observations",
+    "language-models",
+    "recalibration",
+    "which-estimator",
+}
 """Pages whose examples take more than a second, which run with the slow tests."""
 
 

@@ -8,6 +8,7 @@ import caltest
 from benchmarks import forecasts
 from benchmarks.machine import ROOT
 from benchmarks.streams import STREAMS
+from tests.reference.cases import mostly_slow
 
 DATA, PAGE = ROOT / "docs" / "data" / "forecasts.csv", ROOT / "docs" / "forecasts-evidence.md"
 
@@ -32,7 +33,7 @@ def test_levels_are_measured_on_enough_data_sets_and_those_that_are_too_large_ar
     assert found == wanted
 
 
-@pytest.mark.parametrize("study", forecasts.STUDIES)
+@pytest.mark.parametrize("study", mostly_slow(forecasts.STUDIES))
 def test_a_cell_is_the_same_whenever_it_is_measured(study):
     cell = min(forecasts.STUDIES[study].cells(), key=lambda cell: (cell.n_samples, cell.stream != "AR(.8)"))
     first = forecasts.measure(cell, 2)

@@ -64,6 +64,7 @@ def test_numbers_are_compared():
     assert not same("0.1", "0.1, 0.1")
 
 
+@pytest.mark.slow(few_draws=True)
 def test_printed_tables_are_whole():
     shapes = {
         (paper, name): papers.printed(paper, name).shape

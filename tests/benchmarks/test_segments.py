@@ -1,6 +1,7 @@
 """Segments of calibrated predictions: the page has the table of its data, and the joint test has its level in it."""
 
 import numpy as np
+import pytest
 
 from benchmarks import segments
 from benchmarks.machine import ROOT
@@ -32,6 +33,7 @@ def test_predictions_are_calibrated():
     assert columns.shape == (20_000, 3)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_setting_is_the_same_whenever_it_is_measured(monkeypatch):
     few = [segments.Setting(100, 1, 1, 0.3), segments.Setting(120, 1, 1, 0.3)]
     monkeypatch.setattr(segments, "SETTINGS", few)

@@ -40,6 +40,7 @@ def test_all_columns_stay_and_those_of_the_map_are_found_by_name(map_file, tmp_p
     np.testing.assert_allclose(pd.read_parquet(tmp_path / "o.parquet")[COLUMNS], WANTED, rtol=1e-12)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_repair_writes_a_map_that_apply_reads_with_the_marks_of_the_file(tmp_path, run):
     """The event comes before its opposite in the alphabet; semicolons and commas are kept."""
     prob, outcome = over_confident(200, 2)

@@ -107,6 +107,7 @@ def regression(design, y, offset):
     return found
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("shift", [0.0, 0.5])
 def test_simulated_validations_have_these_standard_errors(shift):
     """Patients of 300 validations are drawn from the risks: the estimates vary as much as the formulas say.

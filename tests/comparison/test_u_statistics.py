@@ -12,6 +12,7 @@ from caltest.resampling.draws._rows import BootstrapDraws
 from caltest.results._progress import part_of
 from tests.comparison.models import as_naive, two_models
 from tests.reference import naive
+from tests.reference.cases import mostly_slow
 
 
 def joint(samples, partition, paired=True):
@@ -19,7 +20,7 @@ def joint(samples, partition, paired=True):
     return terms, Differences.of(terms, paired=paired)
 
 
-@pytest.mark.parametrize("partition", [ct.VarianceTree(min_leaf=10), ct.VarianceTree(min_split=3)])
+@pytest.mark.parametrize("partition", mostly_slow([ct.VarianceTree(min_leaf=10), ct.VarianceTree(min_split=3)]))
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_every_bootstrap_sample_equals_the_sum_over_all_pairs(n_classes, partition):
     """Also where cells have one observation, which is in no pair."""
@@ -57,6 +58,7 @@ def test_the_shrunk_bootstrap_has_the_variance_of_the_difference():
     assert differences.shrinkage[0, 1] < 1
 
 
+@pytest.mark.slow(few_draws=True)
 @given(
     values=st.lists(st.floats(0, 10), min_size=1, max_size=60),
     observed=st.floats(0, 12),

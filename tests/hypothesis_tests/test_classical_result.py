@@ -50,6 +50,7 @@ def run(test, y_true, y_prob, **options):
 # The result.
 
 
+@pytest.mark.slow(few_draws=True)
 @EVERY
 def test_result(test):
     y_true, y_prob = calibrated(200, 3)
@@ -128,6 +129,7 @@ def test_equals_calibration_test(test):
     np.testing.assert_array_equal(mine.null_distribution, other.null_distribution)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_limits_are_near_for_many_observations():
     """Between 0.01 and 0.99 all methods find nearly the same p-value."""
     y_true, y_prob = calibrated(5000, 2, seed=3, concentration=2.0)
@@ -136,6 +138,7 @@ def test_limits_are_near_for_many_observations():
         assert max(found) - min(found) < 0.06, test.__name__
 
 
+@pytest.mark.slow(few_draws=True)
 def test_directions():
     rng = np.random.default_rng(0)
     logit = rng.normal(size=2000) * 2
@@ -150,6 +153,7 @@ def test_directions():
 # Options.
 
 
+@pytest.mark.slow(few_draws=True)
 @EVERY
 def test_workers_and_order_of_the_observations_do_not_matter(test):
     y_true, y_prob = calibrated(150, 2)
@@ -188,6 +192,7 @@ def squared(prob):
     return np.column_stack([1 - prob[:, 1] ** 2, prob[:, 1] ** 2])
 
 
+@pytest.mark.slow(few_draws=True)
 def test_known_calibration_function():
     """Labels that follow the squared probabilities fit that hypothesis, and not the identity."""
     rng = np.random.default_rng(5)
@@ -282,6 +287,7 @@ def test_one_observation(test):
             json.dumps(result.to_dict(), allow_nan=False)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_event_and_its_complement():
     """Multiples of 1/64: the complement is exact, and no boundary falls on a block of ties elsewhere."""
     rng = np.random.default_rng(0)
@@ -377,6 +383,7 @@ def level_pvalues(n_classes, concentration, n_data_sets):
     return found
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("n_data_sets", [25, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "population",

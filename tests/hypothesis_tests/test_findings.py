@@ -12,6 +12,7 @@ from caltest.hypothesis_tests._class_totals import ClassTotals
 from caltest.hypothesis_tests._findings import adjust, findings_of_classes, findings_of_event
 from caltest.predictions._lenses import Confidence
 from caltest.predictions._sample import make_sample
+from tests.reference.cases import mostly_slow
 
 
 def test_adjusted_pvalues_are_twice_their_own_and_never_below_the_gate():
@@ -57,15 +58,17 @@ def test_nothing_is_named_without_a_rejection():
 
 @pytest.mark.parametrize(
     ("true", "expected"),
-    [
-        (lambda p: expit(logit(p) + 0.5), ["too low", "wrong in one part"]),
-        (lambda p: expit(logit(p) - 0.5), ["too high", "wrong in one part"]),
-        (lambda p: expit(0.7 * logit(p)), ["too extreme", "wrong in one part"]),
-        (lambda p: expit(1.4 * logit(p)), ["not extreme enough", "wrong in one part"]),
-        (lambda p: expit(0.7 * logit(p) + 0.4), ["too low", "too extreme", "wrong in one part"]),
-        (lambda p: np.where((p > 0.6) & (p < 0.8), 0.5, p), ["wrong in parts", "too high", "too extreme"]),
-        (lambda p: np.where(np.abs(p - 0.5) < 0.1, 1 - p, p), ["wrong in parts"]),
-    ],
+    mostly_slow(
+        [
+            (lambda p: expit(logit(p) + 0.5), ["too low", "wrong in one part"]),
+            (lambda p: expit(logit(p) - 0.5), ["too high", "wrong in one part"]),
+            (lambda p: expit(0.7 * logit(p)), ["too extreme", "wrong in one part"]),
+            (lambda p: expit(1.4 * logit(p)), ["not extreme enough", "wrong in one part"]),
+            (lambda p: expit(0.7 * logit(p) + 0.4), ["too low", "too extreme", "wrong in one part"]),
+            (lambda p: np.where((p > 0.6) & (p < 0.8), 0.5, p), ["wrong in parts", "too high", "too extreme"]),
+            (lambda p: np.where(np.abs(p - 0.5) < 0.1, 1 - p, p), ["wrong in parts"]),
+        ]
+    ),
 )
 def test_what_the_first_sentence_is_about_comes_first(true, expected):
     found = findings(*data(true))
@@ -120,6 +123,7 @@ def test_labels_that_are_alike_name_no_region():
     assert findings(prob, event, groups=groups) == ()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_equal_weights_change_nothing_and_others_weight_regions():
     prob, event = data(lambda p: expit(0.7 * logit(p) + 0.5))
     assert findings(prob, event, sample_weight=np.full(3000, 2.0)) == findings(prob, event)
@@ -232,6 +236,7 @@ def check_sentences_and_intervals(number, alpha):
         assert wrong <= most, (name, wrong)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_no_interval_contradicts_the_sentence():
     check_sentences_and_intervals(2, 0.2)
 

@@ -62,6 +62,7 @@ def test_induced_prediction_is_the_distribution_of_the_induced_outcome():
         np.testing.assert_allclose(induced, pushed, rtol=0, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_drawn_labels_through_a_lens():
     """As if the lens were called with the drawn labels, in the row order of its sample."""
 
@@ -150,6 +151,7 @@ def test_a_users_lens_that_depends_on_labels_is_refused():
     check_refused(outcomes_of_classes, ValueError, from_predictions, peeking_at_probabilities, y_prob)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_lenses_of_observations_with_weight_zero_left_out():
     """The view is that of the other observations, whose rows keep the numbers that the caller gave them."""
 

@@ -31,6 +31,7 @@ def test_released_values(shared_data, column):
     assert error(*network(shared_data, column), statistic) == pytest.approx(KERNEL_VALUES[column], abs=1e-9)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_values_of_bundled_predictions():
     bundled = caltest.datasets.load_cifar10_vgg16()
     for statistic, (mean, largest) in BUNDLED.items():

@@ -8,6 +8,7 @@ from caltest.predictions._sample import make_sample
 from caltest.resampling.engine._evaluation import null_values
 from caltest.statistics import ACE, GCE, RMSCE, SCE, UCE
 from tests.reference import naive
+from tests.reference.cases import mostly_slow
 from tests.reference.examples import draw_labels
 from tests.statistics.problems import error
 
@@ -60,7 +61,7 @@ PREDICTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", PREDICTIONS)
+@pytest.mark.parametrize("name", mostly_slow(PREDICTIONS))
 def test_counting_while_drawing_is_counting_what_was_drawn(name):
     """Over several tiles of observations, sharp and vague ones; the same draws, to the bit."""
     y_prob = PREDICTIONS[name](np.random.default_rng(5))

@@ -7,7 +7,7 @@ from hypothesis import given
 import caltest
 from caltest.predictions._sample import make_sample
 from caltest.statistics import E50, E90, ECI, ICI, Emax
-from tests.reference.cases import check_refused, mostly_nightly
+from tests.reference.cases import check_refused, mostly_nightly, mostly_slow
 from tests.reference.val_prob import breast_cancer, cat, digit_8
 from tests.statistics.problems import LEVELS, PROFILE, error, event_problems, most_rejections
 
@@ -16,23 +16,25 @@ KINDS = (ICI, E50, E90, Emax, ECI)
 
 @pytest.mark.parametrize(
     ("data", "lowess", "loess"),
-    [
-        (
-            breast_cancer,
-            (0.03065682380505, 0.04573606046272, 0.04614120411065),
-            (0.03484062983414, 0.04009230136764, 0.05358625704107, 0.06081318709852, 0.15190528605406),
-        ),
-        (
-            digit_8,
-            (0.02290497351859, 0.09959197856543, 0.19773182115361),
-            (0.022087618414340, 0.005891420305576, 0.052936787037350, 0.214443666075639, 0.24385823015049),
-        ),
-        (
-            cat,
-            (0.01420310672250, 0.07005957655554, 0.24345224894015),
-            (0.0342270716836783, 0.0003733695779215, 0.0717889422443585, 0.7629189357420050, 1.2146861039046),
-        ),
-    ],
+    mostly_slow(
+        [
+            (
+                breast_cancer,
+                (0.03065682380505, 0.04573606046272, 0.04614120411065),
+                (0.03484062983414, 0.04009230136764, 0.05358625704107, 0.06081318709852, 0.15190528605406),
+            ),
+            (
+                digit_8,
+                (0.02290497351859, 0.09959197856543, 0.19773182115361),
+                (0.022087618414340, 0.005891420305576, 0.052936787037350, 0.214443666075639, 0.24385823015049),
+            ),
+            (
+                cat,
+                (0.01420310672250, 0.07005957655554, 0.24345224894015),
+                (0.0342270716836783, 0.0003733695779215, 0.0717889422443585, 0.7629189357420050, 1.2146861039046),
+            ),
+        ]
+    ),
 )
 def test_r_agrees(data, lowess, loess):
     """rms 6.5.0 in R 4.2.2: `val.prob(p, y)[c("Eavg", "E90", "Emax")]`, mean, median, 90 % quantile and maximum of
@@ -62,6 +64,7 @@ def test_quantiles_of_weighted_distances():
         assert found == pytest.approx(error(y, p, kind()), rel=1e-12)
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(event_problems())
 def test_they_lie_in_order(problem):
@@ -83,7 +86,7 @@ def test_the_complement_mirrors():
         assert error(1 - y, 1 - p, ICI(smoother)) == pytest.approx(error(y, p, ICI(smoother)), abs=most)
 
 
-@pytest.mark.parametrize("smoother", ["loess", "lowess", "spline"])
+@pytest.mark.parametrize("smoother", mostly_slow(["loess", "lowess", "spline"]))
 def test_a_known_calibration_function_has_no_more_error_than_its_labels(smoother):
     """Labels that follow a calibration function are near it, and far from the predictions."""
     rng = np.random.default_rng(0)

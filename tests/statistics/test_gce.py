@@ -45,6 +45,7 @@ NAMED = {
 # Published values.
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_32_metrics_of_the_bundled_network():
     y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     values = [error(y_true, y_prob, metric) for metric in gce_metrics()]
@@ -205,6 +206,7 @@ def test_sides_of_a_cell_are_added_before_they_are_compared():
 QUARTER = st.sampled_from([slice(first, None, 4) for first in range(4)])
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(problem=problems(), n_cells=st.integers(1, 8))
 def test_static_and_adaptive_errors_are_averages_over_class_wise_lenses(problem, n_cells):
@@ -219,6 +221,7 @@ def test_static_and_adaptive_errors_are_averages_over_class_wise_lenses(problem,
         assert error(y_true, y_prob, statistic) == pytest.approx(np.mean(by_class), abs=1e-12)
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(problem=problems(), quarter=QUARTER, data=st.data())
 def test_names_of_the_classes_do_not_matter(problem, quarter, data):
@@ -231,6 +234,7 @@ def test_names_of_the_classes_do_not_matter(problem, quarter, data):
         assert error(y_true, y_prob, statistic) == pytest.approx(other, abs=1e-12), statistic
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(problem=problems(), quarter=QUARTER, data=st.data())
 def test_a_whole_weight_is_a_repeated_observation(problem, quarter, data):

@@ -9,7 +9,7 @@ from statsmodels.genmod.generalized_linear_model import GLM
 import caltest
 from caltest.predictions._sample import make_sample
 from caltest.statistics import GiViTI
-from tests.reference.cases import check_refused
+from tests.reference.cases import check_refused, mostly_slow
 from tests.statistics.problems import LEVELS, error, most_rejections
 
 
@@ -31,7 +31,7 @@ def by_statsmodels(y, p, first=1, last=4, threshold=0.95):
     return 2 * (found - null), degree
 
 
-@pytest.mark.parametrize("bend", [0.0, 0.3, -0.4])
+@pytest.mark.parametrize("bend", mostly_slow([0.0, 0.3, -0.4]))
 def test_equals_statsmodels(bend):
     rng = np.random.default_rng(4)
     for options in ({}, {"first": 2}, {"threshold": 0.6}, {"last": 2}):
@@ -58,6 +58,7 @@ def test_the_coefficients_are_those_of_the_polynomial():
     assert result.coefficients == pytest.approx(model.params, abs=1e-7)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_complement_mirrors_and_the_order_does_not_count():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.01, 0.99, 300)
@@ -68,6 +69,7 @@ def test_the_complement_mirrors_and_the_order_does_not_count():
     assert error(y, p, GiViTI(), sample_weight=np.full(300, 2.0)) == pytest.approx(value, rel=1e-9)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_odd_data_have_a_value():
     """Few values, one observation, constant predictions, separated and equal labels."""
     cases = [([1], [0.3]), ([0, 1], [0.2, 0.2]), ([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]), ([0] * 9, np.full(9, 0.01))]
@@ -81,6 +83,7 @@ def test_odd_data_have_a_value():
     assert constant.null.degrees_of_freedom == 1  # the intercept
 
 
+@pytest.mark.slow(few_draws=True)
 def test_sure_predictions_add_nothing_or_infinity():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.05, 0.95, 100)

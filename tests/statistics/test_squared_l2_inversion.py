@@ -9,6 +9,7 @@ from caltest.estimation.errors._l2_interval import l2_distribution
 from caltest.predictions._sample import make_sample
 from caltest.statistics._squared_l2_inversion import SquaredL2Inversion
 from tests.reference import signed
+from tests.reference.cases import mostly_slow
 
 
 def shocked(rng, truth, group, correlation):
@@ -37,6 +38,7 @@ def inversion(y_true, prob, **design):
 LEVEL = [pytest.param(60), pytest.param(400, marks=pytest.mark.nightly)]
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     ("n_groups", "size", "n_sets"),
     [(20, 20, 60), *(pytest.param(*given, 400, marks=pytest.mark.nightly) for given in ((10, 40), (20, 20), (50, 10)))],
@@ -51,6 +53,7 @@ def test_an_error_of_dependent_rare_events_is_excluded_as_often_as_stated(n_grou
     assert wrong <= most(n_sets, 0.05)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("n_sets", LEVEL)
 @pytest.mark.parametrize(("n_groups", "size"), [(10, 20), pytest.param(20, 20, marks=pytest.mark.slow)])
 def test_groups_of_equal_predictions_show_no_error_of_a_calibrated_model(n_groups, size, n_sets):
@@ -63,6 +66,7 @@ def test_groups_of_equal_predictions_show_no_error_of_a_calibrated_model(n_group
     assert wrong <= most(n_sets, 0.025)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("n_sets", LEVEL)
 @pytest.mark.parametrize("kind", ["20:1", pytest.param("Pareto", marks=pytest.mark.slow)])
 def test_unequal_weights_certify_as_often_as_stated(kind, n_sets):
@@ -76,7 +80,7 @@ def test_unequal_weights_certify_as_often_as_stated(kind, n_sets):
     assert wrong <= most(n_sets, 0.05)
 
 
-@pytest.mark.parametrize("design", ["groups", "sample_weight", "both"])
+@pytest.mark.parametrize("design", mostly_slow(["groups", "sample_weight", "both"]))
 def test_ends_are_where_the_pvalues_cross_the_level(design):
     y_true, prob, group = problem(0)
     weight = np.random.default_rng(1).exponential(size=len(group))
@@ -103,6 +107,7 @@ def test_the_answer_depends_neither_on_the_order_nor_on_the_event(design):
         np.testing.assert_allclose([*other, other.estimate], [*expected, expected.estimate], rtol=1e-9)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_classes_may_be_permuted():
     rng = np.random.default_rng(4)
     prob, group = rng.dirichlet(np.ones(3), 240), np.arange(240) // 8
@@ -113,6 +118,7 @@ def test_classes_may_be_permuted():
     np.testing.assert_allclose([*two], [*one], rtol=1e-9)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_every_observation_twice_with_half_the_weight_changes_nothing():
     """If groups say which observations are copies; the weights differ, so that labels are simulated in both cases."""
     y_true, prob, _ = problem(5)
@@ -200,7 +206,7 @@ def ends(y_true, prob, **design):
     return low, high, ct.equivalence_test(y_true, prob, 0.1, **design).pvalue
 
 
-@pytest.mark.parametrize(("predicted", "label"), [(0.001, 0), (0.001, 1), (0.3, 1)])
+@pytest.mark.parametrize(("predicted", "label"), mostly_slow([(0.001, 0), (0.001, 1), (0.3, 1)]))
 def test_rounding_does_not_decide_how_much_equal_residuals_vary(predicted, label):
     """Lower ends were 0, .58 or .93, and upper ends .003 or .012, for weights in other units."""
     rng = np.random.default_rng(11)
@@ -229,6 +235,7 @@ def certain(seed, n_classes, miss=0.0):
     return y_true, prob, {"groups": rng.integers(0, 12, 60)}, rng.exponential(size=60)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("seed", [1, 13])
 def test_several_classes_predicted_with_certainty_show_nothing_of_their_dependence(seed):
     """Whether or not cells hold one class each: the upper limit is that of 12 groups of equal labels."""
@@ -241,7 +248,7 @@ def test_several_classes_predicted_with_certainty_show_nothing_of_their_dependen
     assert ct.l2_interval(y_true, prob, sample_weight=weight, **design).confidence_interval.high > 0.04
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", mostly_slow([2, 3]))
 @pytest.mark.parametrize("miss", [0.0, 1e-9])
 @pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 8), marks=pytest.mark.slow)], ids=repr)
 def test_certain_predictions_with_weights_and_groups_have_an_interval(n_classes, miss, seeds):
@@ -259,6 +266,7 @@ def test_labels_all_wrong_are_seen_with_groups():
     assert ct.l2_interval(np.ones(300, dtype=int), np.full(300, 0.01), groups=group).confidence_interval.low > 0.8
 
 
+@pytest.mark.slow(few_draws=True)
 def test_groups_that_may_have_one_outcome_are_drawn_with_the_mean_of_their_predictions():
     """The lower end was above 0 in 31 % of calibrated data sets of 20 patients with 20 scores and one outcome each."""
     rng, group = np.random.default_rng(0), np.repeat(np.arange(20), 20)

@@ -29,6 +29,7 @@ def data(seed, n, places, power=1.0):
     return (rng.random(n) < score**power).astype(int), score
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(
     st.integers(0, 10**6), st.integers(1, 40), st.integers(0, 4), st.sampled_from([0.0, 0.3, 1.0, 4.0]),
@@ -59,6 +60,7 @@ def test_rounded_scores_equal_their_loops(seed, n, digits):
     assert band.n_groups == groups.max() + 1
 
 
+@pytest.mark.slow(few_draws=True)
 def test_many_scores_form_groups_by_default():
     rng = np.random.default_rng(0)
     score = rng.random(12_000)
@@ -140,6 +142,7 @@ def test_a_rare_event_that_did_not_happen_is_no_rejection(event):
         assert band.contains_diagonal == (band.pvalue > 0.05), score
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("n_sets", [100, pytest.param(1500, marks=pytest.mark.nightly)])
 def test_level(n_sets):
     """The p-values of calibrated sets are uniform on their grid, or a step of it larger where there is a tie."""
@@ -235,6 +238,7 @@ def test_groups_do_not_split_a_region():
     assert split == [1, 1]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_at_most_five_regions_are_named():
     """Every second of 14 scores has the wrong frequency."""
     score = np.repeat(np.linspace(0.1, 0.9, 14), 5000)

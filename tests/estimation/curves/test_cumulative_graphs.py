@@ -7,6 +7,7 @@ from scipy.interpolate import CubicSpline
 import caltest as ct
 from caltest.estimation.curves._cumulative_graphs import SplineFrequency
 from caltest.predictions._sample import make_sample
+from tests.reference.cases import mostly_slow
 from tests.reference.examples import draw_labels
 
 
@@ -54,6 +55,7 @@ def test_paths_are_those_of_the_slow_twin_and_ks_is_that_of_the_package(lens):
     assert abs(graph.observed - graph.predicted)[graph.worst] == pytest.approx(ks, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_path_leaves_its_band_exactly_where_the_test_rejects():
     decisions = set()
     for seed in range(60):
@@ -215,14 +217,16 @@ def test_many_points_are_thinned_and_the_largest_deviation_stays():
 
 @pytest.mark.parametrize(
     ("y_true", "y_prob"),
-    [
-        ([1], [0.3]),
-        ([0, 1], [0.3, 0.3]),
-        ([0, 1], [0.0, 1.0]),
-        (np.arange(5), np.eye(5)),
-        ([3] * 4, np.full((4, 1000), 1e-3)),
-        (np.zeros(50, int), np.tile([0.25, 0.75], (50, 1))),
-    ],
+    mostly_slow(
+        [
+            ([1], [0.3]),
+            ([0, 1], [0.3, 0.3]),
+            ([0, 1], [0.0, 1.0]),
+            (np.arange(5), np.eye(5)),
+            ([3] * 4, np.full((4, 1000), 1e-3)),
+            (np.zeros(50, int), np.tile([0.25, 0.75], (50, 1))),
+        ]
+    ),
 )
 def test_odd_data(y_true, y_prob):
     for lens in (None, ct.ClassWise(1), ct.TopRank(2)):

@@ -23,6 +23,7 @@ def test_the_curve_is_that_of_scikit_learn(digits):
     np.testing.assert_allclose(curve.recalibrated, fit.predict(curve.score), atol=1e-12)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_consistency_band_is_that_of_scikit_learn():
     """Quantiles of fits to other simulated labels: the share of them inside, within 4 standard errors."""
     y_true, event = problem(n=150)
@@ -64,6 +65,7 @@ def test_the_decomposition_and_the_noise_floor_are_those_of_the_package():
     assert curve.density.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_many_predictions_are_thinned_and_steps_stay():
     y_true, event = problem(n=30_000)
     for band in ("consistency", "confidence"):

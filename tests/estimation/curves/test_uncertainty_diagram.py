@@ -113,6 +113,7 @@ def test_bundled_predictions():
     assert (diagram.n_samples, diagram.smallest_possible_pvalue) == (10_000, 0.0)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_draws_agree_with_the_exact_distribution():
     """Weights that are nearly equal simulate the labels whose distribution is known without them."""
     rng = np.random.default_rng(0)
@@ -168,6 +169,7 @@ def test_one_and_two_observations(n):
     assert str(diagram)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_event_and_its_complement_have_the_same_diagram():
     rng = np.random.default_rng(2)
     event = rng.uniform(size=100)

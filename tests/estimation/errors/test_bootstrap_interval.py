@@ -9,6 +9,7 @@ from scipy import stats
 
 import caltest as ct
 from caltest.predictions._sample import make_sample
+from tests.reference.cases import mostly_slow
 from tests.reference.examples import components_of, default_statistics, draw_labels, thirds
 from tests.results.printed import printed
 
@@ -22,7 +23,7 @@ def problem(n_classes, n=60, seed=0):
     return draw_labels(0.7 * prob + 0.3 * np.roll(prob, 1, axis=1), rng), prob
 
 
-@pytest.mark.parametrize("kind", ["percentile", "basic", "BCa"])
+@pytest.mark.parametrize("kind", mostly_slow(["percentile", "basic", "BCa"]))
 def test_ends_are_those_of_scipy_for_the_same_distribution(kind):
     y, prob = problem(2, 60)
     for statistic in (CUT, ct.ECE(), ct.SquaredL2()):
@@ -42,6 +43,7 @@ def test_ends_are_those_of_scipy_for_the_same_distribution(kind):
         assert (ours.bias_correction is None) == (ours.acceleration is None) == (kind != "BCa")
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_distribution_is_that_of_scipy():
     y, prob = problem(2, 100)
     ours = ct.bootstrap_interval(y, prob, statistic=CUT, kind="percentile", n_resamples=1999, rng=0)
@@ -57,6 +59,7 @@ def test_the_distribution_is_that_of_scipy():
     assert stats.ks_2samp(ours.bootstrap_distribution, theirs.bootstrap_distribution).pvalue > 6e-5  # 4 sd
 
 
+@pytest.mark.slow(few_draws=True)
 def test_groups_of_observations_give_nearly_the_acceleration_of_single_ones():
     """With 200 groups the acceleration has a standard error of sqrt(15) / 1200."""
     y, prob = problem(2, 1000)
@@ -101,6 +104,7 @@ def test_progress_is_reported():
     assert seen == sorted(seen)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_every_statistic_has_a_bootstrap_interval():
     rng = np.random.default_rng(0)
     prob = rng.uniform(0.2, 0.8, 60)

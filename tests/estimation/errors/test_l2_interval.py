@@ -10,7 +10,7 @@ import caltest as ct
 from caltest.predictions._sample import make_sample
 from caltest.predictions.cells._cells import cells_of
 from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
-from tests.reference.cases import mostly_nightly
+from tests.reference.cases import mostly_nightly, mostly_slow
 from tests.reference.examples import draw_labels
 from tests.resampling.draws.test_signs import clustered
 from tests.resampling.draws.test_signs import problem as of_groups
@@ -58,6 +58,7 @@ def test_one_sided_bounds_are_the_ends_of_a_wider_interval():
     assert greater.conclusion.endswith(f"and at least {greater.root_interval.low:.4f} with 95 % confidence.")
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(st.integers(0, 10**6), st.integers(1, 80), st.integers(2, 4), st.booleans())
 def test_any_data_make_an_interval(seed, n, n_classes, certain):
@@ -449,7 +450,7 @@ def test_a_cell_of_a_single_group_may_have_any_error():
     assert alone.confidence_interval.high > 1000 / 1500
 
 
-@pytest.mark.parametrize(("n_groups", "codes"), [(4, ["C303"]), (15, ["C303"]), (30, ["C303"]), (60, [])])
+@pytest.mark.parametrize(("n_groups", "codes"), mostly_slow([(4, ["C303"]), (15, ["C303"]), (30, ["C303"]), (60, [])]))
 def test_few_groups_are_noted(n_groups, codes):
     rng = np.random.default_rng(5)
     prob = rng.random(600)

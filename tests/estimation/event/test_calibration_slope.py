@@ -74,6 +74,7 @@ def test_predictions_of_0_and_1_do_not_count():
     assert [note.code for note in found.notes] == ["C201", "C501"]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_odd_predictions_have_numbers_or_reasons():
     """Ties, three decimals, half zero, one-hot, rare events, one and two observations, extreme logits."""
     rng = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from caltest.estimation.event._event_count import without_skewness
 from caltest.estimation.event._regions import RegionCells, Regions, _Observations, bend_pvalue
 from caltest.predictions._sample import make_sample
 from tests.reference import regions as naive
-from tests.reference.cases import mostly_nightly
+from tests.reference.cases import mostly_nightly, mostly_slow
 
 
 def table(prob, event):
@@ -181,7 +181,7 @@ def few_wrong(rng):
     return prob, np.concatenate([np.arange(16) < 10, rng.random(100) < prob[16:]])
 
 
-@pytest.mark.parametrize("make", [some_wrong, few_wrong, "weights", "groups"])
+@pytest.mark.parametrize("make", mostly_slow([some_wrong, few_wrong, "weights", "groups"]))
 def test_an_interval_excludes_the_prediction_where_the_test_rejects(make):
     rng = np.random.default_rng(3)
     prob, event = some_wrong(rng) if isinstance(make, str) else make(rng)

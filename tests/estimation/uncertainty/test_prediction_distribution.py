@@ -46,6 +46,7 @@ def test_permuted_classes_and_complement_mirror(prob):
     np.testing.assert_array_equal(two[2], two[3, ::-1])
 
 
+@pytest.mark.slow(few_draws=True)
 def test_odd_predictions():
     for case, prob in (
         ("one", [[0.2, 0.8]]),

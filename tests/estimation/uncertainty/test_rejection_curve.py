@@ -7,7 +7,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 import caltest as ct
 from tests.estimation.curves.test_bars_effective_interval import slow_interval
-from tests.reference.cases import mostly_nightly
+from tests.reference.cases import mostly_nightly, mostly_slow
 from tests.reference.examples import draw_labels
 
 
@@ -151,7 +151,7 @@ def test_refusals():
 # Sample weights and groups.
 
 
-@pytest.mark.parametrize("design", ["weights", "groups", "both"])
+@pytest.mark.parametrize("design", mostly_slow(["weights", "groups", "both"]))
 def test_weighted_and_grouped_points_are_those_of_the_slow_twin(design):
     y_true, y_prob = problem(n=150)
     rng = np.random.default_rng(4)

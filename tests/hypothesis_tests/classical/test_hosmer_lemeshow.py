@@ -91,6 +91,7 @@ def test_groups_of_a_known_calibration_function():
 # The result.
 
 
+@pytest.mark.slow(few_draws=True)
 def test_groups_are_printed():
     two = groups_test(*TWO_GROUPS, partition=caltest.EqualMass(2))
     table = """
@@ -113,6 +114,7 @@ def test_groups_are_printed():
     assert "Outcomes of a group" not in printed(two)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_mean_under_calibration_is_printed():
     """With the default covariance it is the degrees of freedom, with the textbook's it is less."""
     y_true, y_prob = calibrated(200, 2)
@@ -184,6 +186,7 @@ def test_mean_under_the_null():
         assert abs(difference) < STANDARD_ERRORS * error, (concentration, n_classes)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_exact_and_simulated_pvalues_agree():
     """Sharp predictions too, where some groups have next to no variance."""
     for concentration, seed in itertools.product((0.02, 0.1, 0.5), range(3)):
@@ -206,6 +209,7 @@ def quantile_problems():
     yield "two groups", make_sample(*TWO_GROUPS)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_exact_quantiles_agree_with_draws():
     """Of sharp predictions too, whose rare large values make a grid over all of them coarse."""
     n_draws, resolution = 6_000, 0.01
@@ -314,6 +318,7 @@ def test_bad_arguments_are_refused():
             make()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_results_of_two_outcomes_can_be_pickled():
     y_true, y_prob = calibrated(200, 2)
     result = caltest.hosmer_lemeshow_test(y_true, y_prob)

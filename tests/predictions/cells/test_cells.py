@@ -25,6 +25,7 @@ def sample_of(view, weighted):
     return make_sample(view.y_true, view.y_prob, lens=view.lens, sample_weight=weight)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_cell_sums_equal_the_loops(any_partition, every):
     """Views in turn with and without weights; every view with both if slow."""
@@ -89,6 +90,7 @@ def halves(draw):
     ]
 
 
+@pytest.mark.slow(few_draws=True)
 @given(halves=halves(), weighted=st.booleans())
 @settings(deadline=None, derandomize=True, database=None, max_examples=40)
 def test_cell_sums_of_parts_add_up(halves, weighted):
@@ -115,6 +117,7 @@ def test_the_smaller_type_holds_the_cells():
     assert [cell_dtype(n) for n in (1, 65_535, 65_536)] == [np.uint16, np.uint16, np.uint32]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_sums_of_many_predictions_are_rounded_block_by_block():
     """One after the other they would be off by some 1e-9."""
     rng = np.random.default_rng(0)

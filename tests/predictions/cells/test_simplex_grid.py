@@ -42,6 +42,7 @@ def test_every_prediction_lies_in_its_cell():
         assert (prob <= corners.max(axis=1) + 2**-22).all(), n
 
 
+@pytest.mark.slow(few_draws=True)
 def test_decimals_are_exact():
     """Products, sums and differences of decimals, and float32, have the cells of the fractions they stand for."""
     for n in (3, 5, 10, 20):

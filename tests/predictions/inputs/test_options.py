@@ -98,6 +98,7 @@ def test_workers_and_progress_are_those_of_config_context_by_default():
     assert {key: value for key, value in found.items() if value is not None} == {}
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("name", ["cells_curve", "temperature_curve"])
 def test_curves_of_errors_do_not_depend_on_workers(name):
     """They take threads as other functions do, from `config_context` too."""

@@ -20,6 +20,7 @@ from caltest.recalibration import (
     load_recalibrator,
 )
 from caltest.results import CalibrationWarning
+from tests.reference.cases import mostly_slow
 
 LABELS = np.array(["dog", "cat", "ant"])
 
@@ -56,7 +57,9 @@ def test_named_columns_may_stand_in_any_order(animals):
         wanted.predict_proba(frame.rename(columns={"ant": "bee"}))
 
 
-@pytest.mark.parametrize("kind", [TemperatureScaling, VectorScaling, IsotonicCalibration, AutomaticCalibration])
+@pytest.mark.parametrize(
+    "kind", mostly_slow([TemperatureScaling, VectorScaling, IsotonicCalibration, AutomaticCalibration])
+)
 def test_classes_are_sorted_whatever_their_order_in_the_argument(kind, animals, tmp_path):
     """Scikit-learn's scorers take columns for those of sorted labels: a log loss of .778 was reported as 3.09."""
     frame, labels = animals

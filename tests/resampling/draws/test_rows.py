@@ -14,7 +14,7 @@ from caltest.resampling.draws._rows import BootstrapDraws, LeftOut, RowDraws
 from caltest.resampling.draws._summaries import CellCounts
 from caltest.resampling.engine._evaluation import null_values
 from caltest.results._naming import describe
-from tests.reference.cases import failures
+from tests.reference.cases import failures, mostly_slow
 from tests.reference.examples import draw_labels, plain_statistics, simple_statistics
 from tests.resampling.checks import (
     LABELS,
@@ -47,7 +47,7 @@ def sharper(prob):
 # The distribution of the draws.
 
 
-@pytest.mark.parametrize("n", [1, 7, 700])
+@pytest.mark.parametrize("n", mostly_slow([1, 7, 700]))
 def test_observations_are_drawn_uniformly_with_replacement(n):
     n_resamples = 2000
     sample = make_sample(np.zeros(n, dtype=int), np.full(n, 0.5))
@@ -165,7 +165,7 @@ def test_refitted_leaves_equal_copied_observations(partition):
     assert failures(CLASSES, check) == {}
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", mostly_slow([2, 3]))
 @pytest.mark.parametrize("partition", [caltest.EqualWidth(5), caltest.EqualWidth(1), lambda p: (p[:, 0] > 0.3) + 0])
 def test_observations_that_are_left_out_of_fixed_cells(partition, n_classes):
     """Also where some cells lose all observations, and where outcomes are simulated from other probabilities."""
@@ -201,6 +201,7 @@ def test_refitted_leaves_of_any_number_of_classes():
     assert failures({str(k): k for k in (3, 5, 6, 7, 1000)}, check) == {}
 
 
+@pytest.mark.slow(few_draws=True)
 def test_refitted_leaves_are_centred_on_the_calibration_function():
     scheme = caltest.Consistency(resample_predictions=True, calibration_function=sharper)
     statistic = caltest.ECE(caltest.VarianceTree(min_leaf=10))
@@ -451,7 +452,7 @@ def events_one_by_one(sample, partition, draws):
     return tuple(strata.sum_by_cell(np.array(values)[None])[0] for values in (counts, predicted, events))
 
 
-@pytest.mark.parametrize("n", [1, 2, 63, 3000])
+@pytest.mark.parametrize("n", mostly_slow([1, 2, 63, 3000]))
 def test_drawn_sums_equal_a_loop_over_the_same_random_numbers(n):
     def check(make):
         p = make(np.random.default_rng(n), n)

@@ -102,6 +102,7 @@ def test_a_true_calibration_function_is_not_rejected_and_the_identity_is():
     assert caltest.calibration_test(y_true, y_prob, n_resamples=199, rng=0).pvalue == 1 / 200
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_identity_as_calibration_function_changes_nothing():
     identity = caltest.Consistency(calibration_function=lambda prob: prob)
 

@@ -17,6 +17,7 @@ from caltest.resampling.draws._timed_draws import (
     TimedOutcome,
     inflation_of,
 )
+from tests.reference.cases import mostly_slow
 
 CASES = [(2, False), (2, True), (3, True)]
 N_DRAWS = 4000
@@ -87,6 +88,7 @@ def test_groups_of_one_observation_are_times_alone_and_one_time_apart_is_a_group
     assert apart.timing is None  # so that the test is that of groups
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_correlations_solve_both_moment_equations():
     """The expected sums are those of exact bivariate normal probabilities, pair by pair."""
     sample = problem(11, n=40, lead=2, groups=12)
@@ -118,7 +120,7 @@ def test_the_correlations_solve_both_moment_equations():
     assert total == pytest.approx((ratio / (1 - lost) - 1) * squares, rel=0.01)
 
 
-@pytest.mark.parametrize(("in_time", "alike"), [(0.0, 0.5), (0.3, 0.4), (0.0, 1.0), (0.5, 0.5)])
+@pytest.mark.parametrize(("in_time", "alike"), mostly_slow([(0.0, 0.5), (0.3, 0.4), (0.0, 1.0), (0.5, 0.5)]))
 def test_margins_are_exact_and_shocks_are_those_of_windows_and_groups(in_time, alike):
     """Moments of 4,000 draws within four standard errors."""
     rng, lead = np.random.default_rng(0), 3

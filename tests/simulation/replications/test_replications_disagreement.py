@@ -40,6 +40,7 @@ def temper(y_prob, temperature):
 # Agreement.
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(
     st.integers(2, 6).flatmap(
@@ -90,6 +91,7 @@ def test_agreement_is_that_of_single_calls():
         assert found == pytest.approx(np.mean([naive.rank_correlation(*pair) for pair in pairs]), abs=1e-12)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_means_by_property_are_over_pairs_that_share_it():
     y_true, y_prob = three_classes(80)
     agreement = metric_agreement(y_true, y_prob, n_cells=(5, 15), n_resamples=9)
@@ -227,6 +229,7 @@ def test_agreement_refuses():
 # Temperatures.
 
 
+@pytest.mark.slow(few_draws=True)
 def test_best_temperature_is_no_worse_than_the_grid():
     """Brute force in plain Python; from some grids the search finds nothing better."""
     y_true, y_prob = three_classes(100)
@@ -258,6 +261,7 @@ def test_the_temperature_of_the_log_score_is_where_its_derivative_vanishes():
     assert abs(1 / best.log_temperature - 1 / 2.5) < 4 * error
 
 
+@pytest.mark.slow(few_draws=True)
 def test_held_out_observations_judge_but_do_not_choose():
     y_true, y_prob = three_classes(400)
     prob = y_prob["T = 0.6"]
@@ -376,6 +380,7 @@ def test_label_noise_values_are_those_of_single_calls():
     assert row["missed"] == pytest.approx(2 / 3)  # three important predictions of each row, one is seen
 
 
+@pytest.mark.slow(few_draws=True)
 def test_label_noise_does_not_depend_on_workers_or_interruptions(tmp_path):
     options = {"shares": [0.0, 0.1], "n_replicates": 2, "n_resamples": 19, "rng": 5}
     whole = label_noise_study(counted, LABELS, LABELS, **options)

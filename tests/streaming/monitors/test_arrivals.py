@@ -11,6 +11,7 @@ import pytest
 from caltest import CalibrationMonitor
 from caltest.streaming.monitors import _saved_monitor
 from tests.reference.bets import pending_wealth
+from tests.reference.cases import mostly_slow
 
 
 def stream(n, seed=0, n_classes=2):
@@ -40,7 +41,7 @@ TIMES = {
 }
 
 
-@pytest.mark.parametrize("kind", TIMES)
+@pytest.mark.parametrize("kind", mostly_slow(TIMES))
 def test_updates_of_any_size_and_saved_monitors_give_the_same_bits(kind, tmp_path):
     lead, options = TIMES[kind]
     y_true, prob = stream(300, n_classes=3 if kind == "batches" else 2)
@@ -276,7 +277,7 @@ def test_dates_with_and_without_a_time_zone_are_not_compared(zone, tmp_path):
         monitor.update([0], [0.2], time=days[5:6].tz_convert("Asia/Tokyo"))
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", mostly_slow(range(24)))
 def test_what_counts_when_is_that_of_the_twin(seed, tmp_path):
     """Ties, gaps, numbers below 0 and not whole ones, in parts that are saved, with reports in any order."""
     rng = np.random.default_rng(seed)

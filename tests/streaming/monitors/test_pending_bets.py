@@ -10,7 +10,7 @@ from scipy.stats import binom, norm
 from caltest import CalibrationMonitor, Confidence
 from caltest.streaming.monitors._pending_bets import PendingBets
 from tests.reference.bets import pending_wealth
-from tests.reference.cases import mostly_nightly
+from tests.reference.cases import mostly_nightly, mostly_slow
 
 
 def state(monitor):
@@ -31,7 +31,7 @@ def check_against_the_twin(monitor, y_true, prob, time, lead):
     assert monitor.n_pending == len(time) - monitor.n_samples
 
 
-@pytest.mark.parametrize("lead", [1, 4, 50])
+@pytest.mark.parametrize("lead", mostly_slow([1, 4, 50]))
 def test_the_wealth_is_that_of_the_twin(lead):
     rng = np.random.default_rng(lead)
     prob = rng.choice([0.0, 0.03, 0.3, 0.5, 0.9, 1.0], 36)
@@ -102,6 +102,7 @@ def alike(paths, time, lead):
     return [[i for i, one in enumerate(known) if one == found] for found in dict.fromkeys(known)]
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("lead", [2, 3])
 def test_safe_wealth_is_never_above_what_can_be_expected(lead):
     """Exact enumeration of outcomes that depend on each other: no bet changes the mean of the final wealth.
@@ -130,6 +131,7 @@ def test_safe_wealth_is_never_above_what_can_be_expected(lead):
     assert 0 < ever <= 1 / 1.3
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_mean_wealth_does_not_change_by_batches_whose_outcomes_depend_on_each_other():
     """Exact enumeration: whatever the outcomes of earlier batches were."""
     paths, batch = blocks(3, 3, predict), np.arange(9) // 3

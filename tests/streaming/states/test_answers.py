@@ -10,6 +10,7 @@ from caltest import ECE, Canonical, ClassGroups, Confidence, EqualWidth
 from caltest.hypothesis_tests import _evidence
 from caltest.streaming import CalibrationState, RedrawnCells
 from caltest.streaming.states import _answers
+from tests.reference.cases import mostly_slow
 
 CELLS = ECE(EqualWidth(15))
 
@@ -36,7 +37,9 @@ def both(y, p, n_classes=2, lens=None):
     return in_memory, CalibrationState(n_classes, lens).update(y, p).test(CELLS)
 
 
-@pytest.mark.parametrize("kind", ["rare", "one", "two", "half zeros", "three decimals", "too low", "all happen"])
+@pytest.mark.parametrize(
+    "kind", mostly_slow(["rare", "one", "two", "half zeros", "three decimals", "too low", "all happen"])
+)
 def test_a_state_says_what_arrays_say(kind):
     y, p = events(kind)
     for some in ((y, p), (1 - y, 1 - p)):
@@ -99,7 +102,7 @@ def three_classes(kind):
     return (rng.random((3000, 1)) > share).sum(axis=1), prob
 
 
-@pytest.mark.parametrize("kind", ["over-confident", "totals", "calibrated"])
+@pytest.mark.parametrize("kind", mostly_slow(["over-confident", "totals", "calibrated"]))
 def test_a_state_of_the_whole_prediction_says_what_arrays_say(kind):
     y, p = three_classes(kind)
     names = ["cat", "dog", "owl"]
@@ -123,6 +126,7 @@ def test_a_state_of_the_whole_prediction_says_what_arrays_say(kind):
     assert {name for found in groups for name in found.classes} <= {"0", "1", "2"}  # no names of classes
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_state_of_the_whole_prediction_knows_sizes():
     """The typical error and the smallest error that would have been found are those of the same cells in arrays."""
     y, p = three_classes("over-confident")
@@ -186,6 +190,7 @@ def test_more_observations_than_are_kept_have_the_same_sentences(monkeypatch):
         assert error.points == pytest.approx(other.points, rel=0.2)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("state", [False, True])
 def test_a_loaded_result_says_the_same(state):
     y, p = (values[:300] for values in events("three decimals"))

@@ -35,6 +35,7 @@ def usual(y, p):
     return caltest.calibration_error(y, p, statistic=ECE(EqualWidth(15)), lens=lens)
 
 
+@pytest.mark.slow(few_draws=True)
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_any_batches_in_any_order_are_one_call(data):

@@ -12,6 +12,7 @@ import pytest
 import caltest
 from caltest.streaming import CalibrationState, RedrawnCells
 from caltest.streaming.states import _state_file
+from tests.reference.cases import mostly_slow
 
 
 @cache
@@ -146,7 +147,7 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("name", mostly_slow(BOMBS))
 def test_memory_is_not_taken_for_what_is_declared(name):
     """64 MB of zeros are 64 kB in a file, and are refused in less than 8 MB."""
     data = archive(**{"header": parts(two())[0]} | BOMBS[name])

@@ -11,7 +11,7 @@ from caltest import ECE, MCE, Canonical, EqualWidth, SquaredL2
 from caltest.predictions import ClassGroups, FixedTree, SimplexGrid, TopK, euclidean
 from caltest.statistics import OverConfidence, TemperatureScore
 from caltest.streaming import CalibrationState, RedrawnCells, arrow_states, equal_mass_cells, scan
-from tests.reference.cases import mostly_nightly
+from tests.reference.cases import mostly_nightly, mostly_slow
 from tests.reference.redrawn import redrawn
 
 
@@ -49,7 +49,7 @@ STATISTICS = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mostly_slow(KINDS))
 def test_statistics_agree_with_those_in_memory(kind):
     y, p = problem(kind)
     state = CalibrationState(4, Canonical(), CELLS).update(y, p)
@@ -65,12 +65,14 @@ def test_statistics_agree_with_those_in_memory(kind):
 
 @pytest.mark.parametrize(
     ("lens", "partition"),
-    [
-        (ClassGroups([[0, 1], [2], [3]]), SimplexGrid(5)),
-        (TopK(2), SimplexGrid(3)),
-        (TopK(3), EqualWidth(3, axes="all", closed="right")),
-        (Canonical(), FixedTree.grow(problem("vague")[1], caltest.VarianceTree(max_cells=16))),
-    ],
+    mostly_slow(
+        [
+            (ClassGroups([[0, 1], [2], [3]]), SimplexGrid(5)),
+            (TopK(2), SimplexGrid(3)),
+            (TopK(3), EqualWidth(3, axes="all", closed="right")),
+            (Canonical(), FixedTree.grow(problem("vague")[1], caltest.VarianceTree(max_cells=16))),
+        ]
+    ),
 )
 def test_lenses_and_cells(lens, partition):
     y, p = problem("vague")
@@ -96,7 +98,7 @@ def test_draws_are_those_of_the_slow_twin(n_outcomes):
     np.testing.assert_array_equal(counts, expected)
 
 
-@pytest.mark.parametrize("kind", ["vague", "sharp", "ties"])
+@pytest.mark.parametrize("kind", mostly_slow(["vague", "sharp", "ties"]))
 def test_any_batches_any_order_and_any_merging_are_the_same(kind):
     y, p = problem(kind, 600)
     whole = CalibrationState(4, Canonical(), CELLS).update(y, p)
@@ -121,6 +123,7 @@ def test_any_batches_any_order_and_any_merging_are_the_same(kind):
     assert CalibrationState(4, Canonical(), RedrawnCells(EqualWidth(4), 99, rng=1)).update(y, p) != whole
 
 
+@pytest.mark.slow(few_draws=True)
 def test_draws_have_the_predicted_probabilities():
     """Counts of each outcome, of pairs of replicates and of pairs of rows."""
     p = np.array([0.5, 0.3, 0.0, 0.2 - 1e-3, 1e-3])
@@ -180,6 +183,7 @@ def check_level(kind, n_sets):
     assert small <= stats.binom.isf(6e-5, n_sets, 0.05)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_level():
     check_level("ties", 100)
 
@@ -214,6 +218,7 @@ def test_many_classes():
     assert state.update(rng.integers(1000, size=300), p).test(TemperatureScore()).pvalue == 0.05
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_scan_gives_the_same_draws_for_any_workers(tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
