@@ -287,6 +287,9 @@ WHOLE_NUMBERS = {
 
 SLOW = {
     "caltest.calibration_report",
+    "caltest.clinical.calibration_by_site",
+    "caltest.recalibration.AutomaticCalibration.fit",
+    "caltest.recalibration.DirichletCalibration.fit",
     "caltest.calibration_table",
     "caltest.calibration_table of three classes",
     "caltest.calibration_test of three classes",
