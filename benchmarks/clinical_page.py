@@ -48,15 +48,21 @@ def _short(measure: str) -> str:
     return ", ".join([NAMES.get(name, name), *([rest] if rest else [])])
 
 
+def _kind(predictions: str) -> str:
+    """Return a kind of patients without what most of them share."""
+    words = [word for word in predictions.split(", ") if word != "calibrated"]
+    return ", ".join(words if len(words) == 1 else [word for word in words if word != "usual risks"])
+
+
 def by_design(frame: pd.DataFrame) -> str:
     """Return a table with a row for each design and a column for each measure."""
-    measures = list(dict.fromkeys(frame["measure"]))
+    measures = [name for name in dict.fromkeys(frame["measure"]) if name != "intercept"]  # as that of O/E
     rows = []
     for (predictions, events), part in frame.groupby(["predictions", "events"], sort=False):
         of = {row["measure"]: _share(row) for _, row in part.iterrows()}
-        size = [f"{events:,}", f"{part['n'].iloc[0]:,}"] if events else []
-        rows.append([predictions, *size, f"{part['sets'].max():,}", *(of.get(name, "") for name in measures)])
-    size = ["events", "n"] if (frame["events"] > 0).all() else []
+        size = [f"{events:,}"] if events else []
+        rows.append([_kind(predictions), *size, f"{part['sets'].max():,}", *(of.get(name, "") for name in measures)])
+    size = ["events"] if (frame["events"] > 0).all() else []
     return table(["predictions", *size, "data sets", *map(_short, measures)], rows)
 
 
@@ -68,7 +74,7 @@ def by_test(frame: pd.DataFrame) -> str:
         of = {(row["predictions"], row["events"]): _share(row) for _, row in part.iterrows()}
         rows.append([measure, *(of.get(design, "") for design in designs)])
     sets = [f"{frame[(frame['predictions'] == a) & (frame['events'] == b)]['sets'].max():,}" for a, b in designs]
-    heads = [f"{kind.removesuffix(', calibrated').replace(', calibrated', '')}, {events}" for kind, events in designs]
+    heads = [f"{_kind(kind)}, {events}" for kind, events in designs]
     return table(["test", *heads], [*rows, ["data sets", *sets]])
 
 
@@ -83,7 +89,8 @@ def of_sites(frame: pd.DataFrame) -> str:
     rows = []
     for (predictions, events), part in frame.groupby(["predictions", "events"], sort=False):
         of = dict(zip(part["measure"], part["cell"], strict=True))
-        rows.append([predictions, f"{events}", f"{part['sets'].max():,}", *(of.get(name, "") for name in measures)])
+        kind = predictions.replace(" hospitals", "").replace("logits ", "")
+        rows.append([kind, f"{events}", f"{part['sets'].max():,}", *(of.get(name, "") for name in measures)])
     return table(["hospitals", "events in each", "data sets", *map(_short, measures)], rows)
 
 
@@ -119,7 +126,6 @@ def _of_kind(kind: str) -> Callable[[pd.DataFrame], str]:
 
 TABLES: dict[str, tuple[list[str], Callable[[pd.DataFrame], str]]] = {
     "measures": (["measures"], _of_kind("coverage")),
-    "levels of ratio and slope": (["measures"], _of_kind("level")),
     "curves": (["curves"], _of_kind("coverage")),
     "levels of curves": (["curves"], _of_kind("level")),
     "tests": (["tests"], by_test),
