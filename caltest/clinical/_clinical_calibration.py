@@ -18,9 +18,9 @@ from caltest.clinical._net_benefit import NetBenefit
 from caltest.clinical._overall import brier_scores, likelihood_indexes
 from caltest.estimation._measure import Measure
 from caltest.estimation._options import event_of
+from caltest.estimation.event._calibration_in_the_large import InTheLarge
+from caltest.estimation.event._calibration_slope import Slope
 from caltest.estimation.event._event_cells import EventCells
-from caltest.estimation.event._in_the_large import InTheLarge
-from caltest.estimation.event._slope import Slope
 from caltest.estimation.scores._mean_interval import UNKNOWN
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.predictions._lenses import Canonical

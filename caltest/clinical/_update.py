@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest.clinical._clinical_calibration import event_sample
+from caltest.estimation.event._calibration_in_the_large import InTheLarge
+from caltest.estimation.event._calibration_slope import Slope
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._event_estimate import show_interval
-from caltest.estimation.event._in_the_large import InTheLarge
-from caltest.estimation.event._slope import Slope
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.predictions._arrays import Floats
 from caltest.predictions._lenses import Canonical

@@ -20,7 +20,7 @@ from caltest.predictions.inputs._validation import refuse_if
 from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE, CombinedPValues
 from caltest.results import Note, Result
-from caltest.results._decision import DecisionWord, decide, equate_pvalue, rejects, show_pvalue, too_few
+from caltest.results._decision import Decided, DecisionWord, decide, equate_pvalue, rejects, show_pvalue, too_few
 from caltest.results._description import Description, Table, counted
 from caltest.results._models_verdict import ModelsVerdict, few_expected
 from caltest.results._naming import describe
@@ -39,7 +39,7 @@ _NAMES = {"fdr_bh": "Benjamini-Hochberg", "fdr_by": "Benjamini-Yekutieli"}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ModelComparison(Result):
+class ModelComparison(Decided, Result):
     """Result of `compare_models`; iterates over its models.
 
     With folds the models of each fold are compared separately, and ``folds`` holds what was found; ``models`` and
@@ -119,11 +119,6 @@ class ModelComparison(Result):
     def pvalue(self) -> float:
         """P-value of the hypothesis that all models are equally miscalibrated: the smallest adjusted one of a pair."""
         return min(pair.pvalue_adjusted for pair in self.pairs)
-
-    @property
-    def rejected(self) -> bool:
-        """Whether a difference between any two models is shown at the level ``alpha``."""
-        return self.decision == "rejected"
 
     @property
     def decision(self) -> DecisionWord:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.comparison._options import TrackOptions
-from caltest.estimation.scores._mean_score import validate_errors_and_scores
 from caltest.estimation.scores._score_decomposition import accuracy_of, log_of, mean_of
+from caltest.estimation.scores._scores import validate_errors_and_scores
 from caltest.hypothesis_tests._calibration import run_tests
 from caltest.hypothesis_tests._evidence import Evidence
 from caltest.predictions._lens import LensLike, lens_name

@@ -42,9 +42,9 @@ from .scores._scores import spherical_score as spherical_score
 from .scores._scores import underconfidence_score as underconfidence_score
 from .simplex._simplex_diagram import SimplexDiagram as SimplexDiagram
 from .simplex._simplex_diagram import simplex_diagram as simplex_diagram
-from .uncertainty._entropy import entropy as entropy
-from .uncertainty._entropy import normalized_entropy as normalized_entropy
 from .uncertainty._prediction_distribution import PredictionDistribution as PredictionDistribution
+from .uncertainty._prediction_distribution import entropy as entropy
+from .uncertainty._prediction_distribution import normalized_entropy as normalized_entropy
 from .uncertainty._prediction_distribution import prediction_distribution as prediction_distribution
 from .uncertainty._rejection_curve import RejectionCurve as RejectionCurve
 from .uncertainty._rejection_curve import rejection_curve as rejection_curve

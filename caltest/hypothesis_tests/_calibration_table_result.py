@@ -16,7 +16,15 @@ from caltest.predictions._lenses import Canonical, ClassWise
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
 from caltest.results._component_result import components_table
-from caltest.results._decision import FEWEST_EXPECTED, DecisionWord, cannot_decide, decide, equate_pvalue, rejects
+from caltest.results._decision import (
+    FEWEST_EXPECTED,
+    Decided,
+    DecisionWord,
+    cannot_decide,
+    decide,
+    equate_pvalue,
+    rejects,
+)
 from caltest.results._description import Description, Table, counted, join, sized
 from caltest.results._note import PAGE
 from caltest.results._picture import Picture
@@ -39,7 +47,7 @@ LONGEST = 60  # characters of the rejected tests in a conclusion
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CalibrationTable(Result):
+class CalibrationTable(Decided, Result):
     """Result of `calibration_table`; iterates over its tests.
 
     Attributes
@@ -156,11 +164,6 @@ class CalibrationTable(Result):
     def n_samples(self) -> int:
         """Number of observations of the largest test, with folds of all of them."""
         return sum(self.fold_sizes) or max(test.n_samples for test in self.tests)
-
-    @property
-    def rejected(self) -> bool:
-        """Whether the global p-value rejects at the level ``alpha``."""
-        return self.decision == "rejected"
 
     @property
     def rejected_tests(self) -> NDArray[np.bool_]:

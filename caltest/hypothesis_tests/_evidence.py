@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from caltest.estimation.errors._l2_interval import L2Interval, interval_of_sample
+from caltest.estimation.event._calibration_in_the_large import InTheLarge
+from caltest.estimation.event._calibration_slope import Slope
 from caltest.estimation.event._event_cells import FEWEST_EVENTS, EventCells
-from caltest.estimation.event._in_the_large import InTheLarge
-from caltest.estimation.event._slope import Slope
 from caltest.hypothesis_tests._class_totals import ClassTotals, DrawnTotals
 from caltest.hypothesis_tests._detection import CRITICAL_DRAWS, Detection, sample_of
 from caltest.hypothesis_tests._findings import NamedError, findings_of_classes, findings_of_event, level_of_each

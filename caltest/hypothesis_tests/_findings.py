@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from caltest.estimation.event._calibration_in_the_large import InTheLarge
+from caltest.estimation.event._calibration_slope import Slope
 from caltest.estimation.event._event_cells import EventCells
-from caltest.estimation.event._in_the_large import InTheLarge
 from caltest.estimation.event._regions import RegionCells, Regions, bend_pvalue
-from caltest.estimation.event._slope import Slope
 from caltest.hypothesis_tests._class_totals import ClassTotals
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample

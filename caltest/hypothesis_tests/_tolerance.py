@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.estimation._options import LevelOptions, look_at
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.hypothesis_tests._diagnostics import describe_answer, impossible_note
-from caltest.predictions.cells._against_rest import AgainstRest
 from caltest.predictions.cells._partitions import Partition
+from caltest.predictions.cells._quantiles import AgainstRest
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if, validate_positive

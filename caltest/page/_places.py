@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from caltest.estimation.event._calibration_in_the_large import InTheLarge
 from caltest.estimation.event._event_cells import EventCells
-from caltest.estimation.event._in_the_large import InTheLarge
 from caltest.predictions import ClassWise
 from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions._sample import Sample, induce

@@ -14,12 +14,12 @@ from ._lenses import TopRank as TopRank
 from ._lenses import WithinTop as WithinTop
 from ._sample import Sample as Sample
 from ._user_functions import Region as Region
-from .cells._against_rest import AgainstRest as AgainstRest
 from .cells._cells import CellSums as CellSums
 from .cells._cells import cells_of as cells_of
 from .cells._partitions import Edges as Edges
 from .cells._partitions import EqualWidth as EqualWidth
 from .cells._partitions import Partition as Partition
+from .cells._quantiles import AgainstRest as AgainstRest
 from .cells._quantiles import EqualMass as EqualMass
 from .cells._quantiles import EqualSpread as EqualSpread
 from .cells._simplex_grid import SimplexGrid as SimplexGrid
@@ -27,4 +27,4 @@ from .cells._trees import FixedTree as FixedTree
 from .cells._trees import VarianceTree as VarianceTree
 from .files._prediction_file import PredictionFile as PredictionFile
 from .files._read import read_predictions as read_predictions
-from .inputs._stack import PredictionStack as PredictionStack
+from .inputs._models import PredictionStack as PredictionStack

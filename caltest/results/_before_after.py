@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from caltest.results._base import Result
-from caltest.results._decision import DecisionWord
+from caltest.results._decision import Decided, DecisionWord
 from caltest.results._description import Description, Table
 from caltest.results._finding import Number
 from caltest.results._verdict import FEWEST_TO_MEND, Verdict
@@ -16,7 +16,7 @@ _MORE = "Recalibrate them with more observations, or try another method."
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class BeforeAfter(Result):
+class BeforeAfter(Decided, Result):
     """Predictions before and after recalibration, on held-out observations.
 
     Attributes
@@ -102,11 +102,6 @@ class BeforeAfter(Result):
     def decision(self) -> DecisionWord:
         """The decision about calibration after recalibration."""
         return self.after.decision
-
-    @property
-    def rejected(self) -> bool:
-        """Whether calibration is rejected after recalibration."""
-        return self.decision == "rejected"
 
     @property
     def conclusion(self) -> str:

@@ -150,7 +150,16 @@ def level_of(confidence_level: float) -> float:
     return round(1 - confidence_level, 12)
 
 
-class Decision:
+class Decided:
+    """What results have in common that decide by one p-value."""
+
+    @property
+    def rejected(self: Any) -> bool:
+        """Whether the p-value rejects at the level ``alpha``."""
+        return bool(rejects(self.pvalue, self.alpha))
+
+
+class Decision(Decided):
     """What results of tests have in common: they unpack as ``statistic, pvalue`` and reject at a level."""
 
     statistic: float
@@ -161,11 +170,6 @@ class Decision:
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.statistic, self.pvalue))
-
-    @property
-    def rejected(self) -> bool:
-        """Whether the hypothesis is rejected at the level ``alpha``."""
-        return bool(rejects(self.pvalue, self.alpha))
 
     @property
     def decision(self) -> DecisionWord:

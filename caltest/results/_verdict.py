@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from caltest.results._base import Result
-from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue, level_of, rejects
+from caltest.results._decision import Decided, DecisionWord, cannot_decide, decide, equate_pvalue, level_of, rejects
 from caltest.results._description import Description, Table, as_percent, counted, percent, sized
 from caltest.results._finding import Finding, Number, Subject
 from caltest.results._note import Note
@@ -455,3 +455,20 @@ def round_up(number: float) -> int:
     """
     unit = 10 ** max(math.floor(math.log10(max(number, 1))) - 1, 0)
     return math.ceil(number / unit) * unit
+
+
+class Judged(Decided):
+    """What results have in common that decide by one p-value, and say their conclusion themselves."""
+
+    @property
+    def verdict(self: Any) -> Verdict:
+        """The decision, what is wrong and what changes the reading."""
+        return Verdict(
+            pvalue=float(self.pvalue),
+            alpha=self.alpha,
+            smallest_possible_pvalue=getattr(self, "smallest_possible_pvalue", 0.0),
+            n_expected=getattr(self, "n_expected", math.inf),
+            n_samples=self.n_samples,
+            cautions=getattr(self, "notes", ()),
+            said=self.conclusion,
+        )

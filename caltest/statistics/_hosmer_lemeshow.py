@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
-from caltest.predictions.cells._against_rest import AgainstRest
 from caltest.predictions.cells._cells import Cells, CellSums, cells_of
 from caltest.predictions.cells._partitions import Partition, validate_partition
+from caltest.predictions.cells._quantiles import AgainstRest
 from caltest.predictions.inputs._validation import one_of
 from caltest.resampling.distributions._base import CellDistribution, Distribution, Tail, chi_squared
 from caltest.resampling.distributions._exact import SumDistribution

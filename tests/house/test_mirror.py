@@ -14,7 +14,7 @@ OF_ALL_ROOMS = {"benchmarks", "house", "reference"}
 
 THROUGH = {
     "cli/_recalibrated_file.py": "cli/test_apply.py",
-    "estimation/scores/_mean_score.py": "estimation/curves/test_temperature_curve.py",
+    "estimation/scores/_scores.py": "estimation/curves/test_temperature_curve.py",
     "estimation/simplex/_simplex_cells.py": "estimation/simplex/test_simplex_diagram.py",
     "plotting/_error_curves.py": "plotting/test_plotting_curves.py",
     "plotting/_prediction_axis.py": "plotting/test_reliability.py",

@@ -5,9 +5,9 @@ import pytest
 from scipy.special import expit, logit
 
 from caltest import calibration_test
+from caltest.estimation.event._calibration_in_the_large import InTheLarge
+from caltest.estimation.event._calibration_slope import Slope
 from caltest.estimation.event._event_cells import EventCells
-from caltest.estimation.event._in_the_large import InTheLarge
-from caltest.estimation.event._slope import Slope
 from caltest.hypothesis_tests._class_totals import ClassTotals
 from caltest.hypothesis_tests._findings import adjust, findings_of_classes, findings_of_event
 from caltest.predictions._lenses import Confidence

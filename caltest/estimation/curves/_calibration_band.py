@@ -24,10 +24,10 @@ from caltest.resampling.engine._stopping import number_of_draws
 from caltest.results import Note, Result
 from caltest.results._decision import NO_PROOF, equate_pvalue, rejects
 from caltest.results._description import Description, counted, percent
-from caltest.results._judged import Judged
 from caltest.results._note import PAGE
 from caltest.results._picture import Picture
 from caltest.results._progress import reporting
+from caltest.results._verdict import Judged
 
 _MOST_SCORES, _DIGITS = 10_000, 4  # the band takes time in proportion to the square of the groups
 _ALL_UP_TO, _GROWTH = 8, 1.5  # lengths of the blocks that the test compares
@@ -238,7 +238,7 @@ class CalibrationBand(Judged, Result):
         return self._input_notes
 
     @property
-    def rejected(self) -> Booleans:
+    def rejected(self) -> Booleans:  # type: ignore[override]
         """Whether the diagonal is outside the band of the test at each score, ``(n_scores,)``."""
         return (self.test_lower > self.score) | (self.test_upper < self.score)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation._options import ErrorCurveOptions
-from caltest.estimation.scores._mean_score import validate_error_or_score
+from caltest.estimation.scores._scores import validate_error_or_score
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample, induce, observations_that_count
 from caltest.predictions._view import LensView

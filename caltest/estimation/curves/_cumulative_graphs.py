@@ -29,12 +29,12 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import Answer, run
 from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import Result
-from caltest.results._decision import NO_PROOF, align_pvalue, decide, equate_pvalue, rejects
+from caltest.results._decision import NO_PROOF, align_pvalue, decide, equate_pvalue
 from caltest.results._description import Description, Table, counted, percent
-from caltest.results._judged import Judged
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
 from caltest.results._progress import part_of, reporting
+from caltest.results._verdict import Judged
 from caltest.statistics import KS
 
 if TYPE_CHECKING:
@@ -186,11 +186,6 @@ class CumulativeGraph(Judged, Result):
 
     plot = Picture("plot_cumulative_graphs")
     _derived: ClassVar[tuple[str, ...]] = ("rejected", "conclusion")
-
-    @property
-    def rejected(self) -> bool:
-        """Whether the path leaves its band."""
-        return bool(rejects(self.pvalue, self.alpha))
 
     @property
     def lower(self) -> Floats:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from caltest.estimation._options import ErrorCurveOptions
 from caltest.estimation.curves._cells_curve import ErrorCurve, draws_of_points, measure_errors
-from caltest.estimation.scores._mean_score import validate_errors_and_scores
+from caltest.estimation.scores._scores import validate_errors_and_scores
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments

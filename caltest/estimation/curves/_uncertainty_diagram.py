@@ -23,8 +23,8 @@ from caltest.resampling.draws._signs import GroupsWithSurprise
 from caltest.resampling.engine._stopping import number_of_draws
 from caltest.results._decision import FEWEST_EXPECTED, NO_PROOF, decide, decided, equate_pvalue, rejects, show_pvalue
 from caltest.results._distribution import Distribution
-from caltest.results._judged import Judged
 from caltest.results._picture import Picture
+from caltest.results._verdict import Judged
 from caltest.statistics._entropy import normalised_entropy
 
 
@@ -138,11 +138,6 @@ class UncertaintyDiagram(Judged, CurveInCells):
     def n_samples(self) -> int:
         """Number of observations."""
         return int(self.count.sum())
-
-    @property
-    def rejected(self) -> bool:
-        """Whether calibration is rejected at the level ``alpha``."""
-        return bool(rejects(self.pvalue, self.alpha))
 
     @property
     def pvalue_of_cells(self) -> Floats:

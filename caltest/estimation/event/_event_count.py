@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from caltest._compiled._binomials import convolve_binomials
+from caltest._compiled._poisson_binomial import convolve_binomials
 from caltest.estimation.event._event_cells import EventCells
 from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._parts import sums_in_parts

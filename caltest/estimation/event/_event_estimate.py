@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,11 +17,11 @@ from caltest.predictions._lenses import Canonical
 from caltest.resampling import Consistency
 from caltest.resampling.draws._schemes import TimedLabels
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._decision import DecisionWord, decide, equate_pvalue, level_of, rejects
-from caltest.results._description import percent, sized
+from caltest.results._decision import DecisionWord, decide, equate_pvalue, level_of
+from caltest.results._description import Description, Table, percent, sized
 from caltest.results._finding import Subject
-from caltest.results._judged import Judged
 from caltest.results._note import PAGE
+from caltest.results._verdict import Judged
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -46,17 +47,13 @@ class EventEstimate(Judged, Result):
     weighted: bool = False
     notes: tuple[Note, ...] = ()
 
+    _title: ClassVar[str]
     _derived: ClassVar[tuple[str, ...]] = ("direction", "rejected", "decision", "conclusion")
 
     @property
     def alpha(self) -> float:
         """Level of the decision, 1 - `confidence_level`."""
         return level_of(self.confidence_level)
-
-    @property
-    def rejected(self) -> bool:
-        """Whether the number differs significantly from 1."""
-        return bool(rejects(self.pvalue, self.alpha))
 
     @property
     def smallest_possible_pvalue(self) -> float:
@@ -73,19 +70,27 @@ class EventEstimate(Judged, Result):
         return math.isnan(self.confidence_interval.low)
 
     @property
-    def _size(self) -> str:
-        return sized(self.n_samples, self.n_groups, weighted=self.weighted)
+    @abstractmethod
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        """Names, estimates, intervals and values of calibrated predictions."""
 
-    @property
-    def _remarks(self) -> list[str]:
+    def _describe(self: Any) -> Description:
+        size = sized(self.n_samples, self.n_groups, weighted=self.weighted)
         sound, *_ = (Consistency() if self.lead is None else TimedLabels(lead=self.lead)).conditions
         of_groups = "" if self.n_groups is None else "groups of "
-        return [
+        remarks = [
             "Interval and p-value are computed without Monte Carlo draws.",
             f"A test of calibration prints the interval with {percent(1 - self.alpha / 2)} confidence, so that average "
             f"and slope lie in theirs with {percent(self.confidence_level)} together.",
             f"Valid if {of_groups}{sound.text} [{sound.code}: {PAGE}]",
         ]
+        return Description(
+            f"{self._title} ({self.lens_name}, {size}, {self.n_events} events)",
+            [self.conclusion],
+            [Table(("", "estimate", "interval", "if calibrated"), self._rows)],
+            remarks,
+            self.notes,
+        )
 
     @property
     def _numbers(self) -> str:

@@ -17,10 +17,10 @@ from caltest.predictions.inputs._refusals import refuse, refuse_if
 from caltest.predictions.inputs._validation import validate_choice, validate_level
 from caltest.resampling.distributions._forward_selection import ForwardSelection
 from caltest.results import Note, Result
-from caltest.results._decision import NO_PROOF, equate_pvalue, rejects
+from caltest.results._decision import NO_PROOF, equate_pvalue
 from caltest.results._description import Description, counted, percent
-from caltest.results._judged import Judged
 from caltest.results._picture import Picture
+from caltest.results._verdict import Judged
 from caltest.statistics import GiViTI
 from caltest.statistics._logistic_curves import LogisticCurves, expit
 from caltest.statistics._logistic_polynomials import LogisticPolynomials, fit_polynomials
@@ -125,11 +125,6 @@ class GivitiBelt(Judged, Result):
             many = counted(self.n_left_out, "prediction")
             notes.append(Note("C501", f"{many} of exactly 0 or 1, without a logit, left out of the belts."))
         return tuple(notes)
-
-    @property
-    def rejected(self) -> bool:
-        """Whether calibration is rejected at the level of the outer belt."""
-        return bool(rejects(self.pvalue, self.alpha))
 
     @property
     def too_high(self) -> list[tuple[float, float]]:

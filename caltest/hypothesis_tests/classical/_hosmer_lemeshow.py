@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
-from caltest.predictions.cells._against_rest import AgainstRest
 from caltest.predictions.cells._partitions import Partition
+from caltest.predictions.cells._quantiles import AgainstRest
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.resampling.engine._options import NullTestOptions
 from caltest.results import TestResult

@@ -19,9 +19,9 @@ from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.results import Result
 from caltest.results._decision import NO_PROOF, Decision, equate_pvalue
 from caltest.results._description import Description, counted
-from caltest.results._judged import Judged
 from caltest.results._note import PAGE
 from caltest.results._progress import reporting
+from caltest.results._verdict import Judged
 
 _FEWEST = 4  # observations, two in each half
 

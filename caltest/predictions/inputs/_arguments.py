@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Hashable, Mapping
-from contextlib import nullcontext
+import sys
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import cache, wraps
+from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions.inputs._blas import one_blas_thread
 from caltest.predictions.inputs._class_columns import (
     ClassColumns,
     are_positions,
@@ -434,3 +435,34 @@ def _seen(labels: Any) -> list[Any] | None:
         except (TypeError, ValueError, RuntimeError):
             return None
     return list(found) or None
+
+
+_unlimited = Lock()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread, unless a call around this one, or one on another thread, has done so.
+
+    Where other programs use the processors, a product of 8,000 x 110 numbers takes some ten times as long on several
+    threads. The limit holds for the whole process: the call that has set it restores what was before.
+    """
+    if not _unlimited.acquire(blocking=False):
+        yield
+        return
+    try:
+        with _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _unlimited.release()
+
+
+@cache
+def _controller(with_scipy: bool) -> Any:
+    """Return what limits the threads of the libraries that are loaded; looking for them takes milliseconds.
+
+    SciPy brings a library of its own, which may be loaded later than NumPy's.
+    """
+    from threadpoolctl import ThreadpoolController  # which scikit-learn needs
+
+    return ThreadpoolController()

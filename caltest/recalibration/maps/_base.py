@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from caltest.predictions.inputs._blas import one_blas_thread
+from caltest.predictions.inputs._arguments import one_blas_thread
 from caltest.predictions.inputs._class_columns import show_labels
 from caltest.predictions.inputs._frames import refuse_other_indexes
 from caltest.predictions.inputs._refusals import refuse

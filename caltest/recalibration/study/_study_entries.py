@@ -12,8 +12,8 @@ import numpy as np
 
 from caltest.comparison._difference import DifferenceResult
 from caltest.comparison._judged import ComparedModel, mean_of_folds
+from caltest.estimation.event._calibration_slope import Slope
 from caltest.estimation.event._event_cells import EventCells
-from caltest.estimation.event._slope import Slope
 from caltest.hypothesis_tests._evidence import EventEvidence, Evidence
 from caltest.hypothesis_tests._findings import level_of_each
 from caltest.predictions._arrays import Integers
@@ -22,7 +22,7 @@ from caltest.predictions._sample import Sample, induce
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import Result
-from caltest.results._decision import DecisionWord, decide, equate_pvalue, rejects
+from caltest.results._decision import Decided, DecisionWord, decide, equate_pvalue, rejects
 from caltest.results._description import Description, Table, counted, join, percent
 from caltest.results._naming import describe
 from caltest.results._plain import to_plain
@@ -70,7 +70,7 @@ class _EvidenceOfMaps(EventEvidence):
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class RepairedModel(ComparedModel):
+class RepairedModel(Decided, ComparedModel):
     """One model of a `RecalibrationStudy`, before or after recalibration by one method.
 
     It is judged as in `caltest.compare_models`: p-values are combined over the folds, other numbers are means of the
@@ -124,11 +124,6 @@ class RepairedModel(ComparedModel):
     def decision(self) -> DecisionWord:
         """The decision at ``alpha``, not adjusted for others; "undecidable" if no p-value as small was possible."""
         return decide(self.pvalue, self.alpha, self.smallest_possible_pvalue)
-
-    @property
-    def rejected(self) -> bool:
-        """Whether calibration is rejected at the level ``alpha``, not adjusted for other models and recalibrators."""
-        return self.decision == "rejected"
 
     @property
     def conclusion(self) -> str:

@@ -18,11 +18,10 @@ from caltest.results import Note, Result
 from caltest.results._before_after import BeforeAfter
 from caltest.results._decision import DecisionWord, align_pvalue, decide, equate_pvalue, rejects
 from caltest.results._description import Description, Table, counted, join, percent
-from caltest.results._judged import Judged
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
 from caltest.results._picture import Picture
-from caltest.results._verdict import Verdict
+from caltest.results._verdict import Judged, Verdict
 from caltest.statistics._sums_in_time import cosines, fewest_windows, number_of_cosines
 
 if TYPE_CHECKING:
@@ -122,11 +121,6 @@ class RecalibrationStudy(Judged, Result):
         before = (row for row in self.rows if row.recalibrator == BEFORE)
         findings = tuple(finding for row in before for finding in self._verdict_of(row).findings)
         return replace(super().verdict, findings=findings, advised=tuple(advised))
-
-    @property
-    def rejected(self) -> bool:
-        """Whether a change by any recalibrator is shown at the level ``alpha``."""
-        return self.decision == "rejected"
 
     @property
     def decision(self) -> DecisionWord:

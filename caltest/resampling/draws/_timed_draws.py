@@ -58,7 +58,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._time_shocks import (
+from caltest._compiled._normals import (
     FIRST,
     LARGEST,
     LARGEST_SUM,

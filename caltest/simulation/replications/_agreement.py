@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation._options import ErrorCurveOptions
 from caltest.estimation.curves._cells_curve import draws_of_points, measure_errors, measure_values
-from caltest.estimation.scores._mean_score import validate_errors_and_scores
+from caltest.estimation.scores._scores import validate_errors_and_scores
 from caltest.hypothesis_tests._gce_table import gce_metrics, gce_name
 from caltest.predictions._sample import Sample, observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments

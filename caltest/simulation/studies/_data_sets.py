@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._draws import random_words
-from caltest._compiled._gaussian_events import gaussian_events, layers
+from caltest._compiled._normals import gaussian_events, layers
 from caltest.simulation.models._base import draw_classes
 from caltest.simulation.models._mixtures import GaussianMixture1D
 from caltest.simulation.studies._estimates import validated

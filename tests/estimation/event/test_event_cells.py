@@ -5,9 +5,9 @@ import pytest
 from scipy.special import expit, logit
 
 from caltest.estimation.event import _event_cells
+from caltest.estimation.event._calibration_in_the_large import InTheLarge
+from caltest.estimation.event._calibration_slope import Slope
 from caltest.estimation.event._event_cells import EventCells
-from caltest.estimation.event._in_the_large import InTheLarge
-from caltest.estimation.event._slope import Slope
 from caltest.predictions._sample import make_sample
 
 

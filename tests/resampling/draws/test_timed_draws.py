@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import multivariate_normal
 
-from caltest._compiled._time_shocks import FIRST
+from caltest._compiled._normals import FIRST
 from caltest.predictions._sample import make_sample
 from caltest.resampling import Consistency
 from caltest.resampling.draws._group_shocks import correlation_of_terms

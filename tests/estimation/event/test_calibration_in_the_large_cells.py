@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 from scipy.special import expit, logit
 
+from caltest.estimation.event._calibration_in_the_large import InTheLarge
+from caltest.estimation.event._calibration_slope import Slope
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._event_count import EventCount
-from caltest.estimation.event._in_the_large import InTheLarge
-from caltest.estimation.event._slope import Slope
 from caltest.predictions._sample import make_sample
 from caltest.resampling.draws._timed_draws import TimedOutcome
 from tests.reference.events import best_intercept, logistic, tails_of_sum

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit, ndtr
 
+from caltest.estimation.event._calibration_slope import Slope, _SignedRoot
 from caltest.estimation.event._event_cells import EventCells
-from caltest.estimation.event._slope import Slope, _SignedRoot
 from caltest.predictions._sample import make_sample
 from tests.reference.events import logistic, signed_root, tails_of_slope
 

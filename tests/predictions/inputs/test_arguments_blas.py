@@ -8,7 +8,7 @@ import scipy.linalg  # noqa: F401
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import caltest as ct
-from caltest.predictions.inputs._blas import one_blas_thread
+from caltest.predictions.inputs._arguments import one_blas_thread
 
 
 def blas_threads():
