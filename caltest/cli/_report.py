@@ -119,7 +119,7 @@ def check_page(page: Path) -> None:
 
 def _model(name: str, data: PredictionFile, path: Path, options: argparse.Namespace, *, several: bool) -> Any:
     """Return what a file holds, with the names that it has there."""
-    from caltest.hypothesis_tests._subgroup_columns import levels_of_columns
+    from caltest.hypothesis_tests._subgroups import levels_of_columns
     from caltest.page._answer import Model
 
     found = levels_of_columns(data.subgroup)
@@ -151,7 +151,7 @@ def _repaired(
 
 def _other_levels(data: PredictionFile, path: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return the levels of the first columns that make subgroups: no ids, no constants, no copies of labels."""
-    from caltest.hypothesis_tests._subgroup_columns import levels_of_columns
+    from caltest.hypothesis_tests._subgroups import levels_of_columns
     from caltest.predictions.files._read import read_columns
 
     offered = None if data.offered_time is None else data.offered_time.column

@@ -90,7 +90,7 @@ def add_to(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from caltest.hypothesis_tests import subgroup_tests
-    from caltest.hypothesis_tests._subgroup_columns import judge_levels, levels_of_columns
+    from caltest.hypothesis_tests._subgroups import judge_levels, levels_of_columns
     from caltest.results._plain import to_plain
 
     twice = next((name for name in options.subgroup if options.subgroup.count(name) > 1), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, Unpack
@@ -14,17 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region
 from caltest.hypothesis_tests._calibration_table_result import MOST_ROWS
-from caltest.hypothesis_tests._detectable_difference import detectable_differences
 from caltest.hypothesis_tests._diagnostics import ask_together, stopping_of_tests
 from caltest.hypothesis_tests._parts_table import PartsTable
 from caltest.hypothesis_tests._residual_correlation import noting_correlation
 from caltest.hypothesis_tests._subgroup_members import MOST_SEGMENTS, Segments, subgroup_members
-from caltest.predictions._arrays import Floats
+from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions._lens import LensLike
-from caltest.predictions._sample import induce
+from caltest.predictions._sample import Sample, induce
 from caltest.predictions._user_functions import Region
 from caltest.predictions._view import LensView
+from caltest.predictions.files._levels import levels_of
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._frames import index_of
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import (
     design_of,
@@ -38,10 +39,50 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import SharedDrawOptions
 from caltest.resampling.engine._pvalues import JOINTLY, UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import Note, TestResult
+from caltest.results._decision import FEWEST_EXPECTED
 from caltest.results._description import percent
 from caltest.results._finding import Number
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
+
+_POWER = 0.8
+_N_HALVINGS = 40
+_LARGEST_SHIFT = 20.0  # of logits
+
+
+def detectable_differences(sample: Sample, alpha: float) -> tuple[float, float]:
+    r"""Return by how much an event must be more frequent than predicted, and less, to be found with a power of 80 %.
+
+    The probabilities p of the event (of several classes, of the predicted one) are shifted on the logit scale to q.
+    With relative weights w, a two-sided test of the average at the level :math:`\alpha` finds the shift if
+
+    .. math:: \Bigl\lvert\sum_i w_i (q_i - p_i)\Bigr\rvert \ge z_{1-\alpha/2} \sqrt{\sum_i w_i^2 p_i (1 - p_i)}
+        + z_{0.8} \sqrt{\sum_i w_i^2 q_i (1 - q_i)}
+
+    up to the normal approximation. A number is NaN if no shift is found, and both are if all predictions are 0 or 1, if
+    fewer than 5 events, or 5 others, are expected, or if observations depend on each other.
+    """
+    from scipy.special import expit, logit, ndtri
+
+    prob, weight = sample.expected, sample.weight_or_ones / sample.total_weight
+    event = prob[:, 1] if sample.n_outcomes == 2 else prob.max(axis=1)
+    rarer = min(weight @ event, weight @ (1 - event)) / np.square(weight).sum()
+    if rarer < FEWEST_EXPECTED or sample.group is not None or sample.timing is not None:
+        return math.nan, math.nan
+    with np.errstate(divide="ignore"):
+        logits = logit(event)
+    critical = float(ndtri(1 - alpha / 2)) * math.sqrt(np.square(weight) @ (event * (1 - event)))
+    more = float(ndtri(_POWER))
+    sign, low, high = np.array([1.0, -1.0]), np.zeros(2), np.full(2, _LARGEST_SHIFT)
+    for _ in range(_N_HALVINGS):
+        middle = (low + high) / 2
+        moved = expit(logits + (sign * middle)[:, None])
+        needed = critical + more * np.sqrt((moved * (1 - moved)) @ np.square(weight))
+        found = np.abs((moved - event) @ weight) >= needed
+        low, high = np.where(found, low, middle), np.where(found, middle, high)
+    differences = np.abs((expit(logits + (sign * high)[:, None]) - event) @ weight)
+    up, down = np.where((high < _LARGEST_SHIFT) & (critical > 0), differences, math.nan).tolist()
+    return up, down
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -409,3 +450,34 @@ def _label_notes(members: Sequence[NDArray[np.bool_]], outcome: NDArray[np.int64
         "Make subgroups from predictions or covariates."
     )
     return [Note("C204", text)]
+
+
+def levels_of_columns(columns: Mapping[str, NDArray[Any]], n_ranges: int = 4) -> dict[str, dict[str, Booleans]]:
+    """Return for each column the names of its levels and the observations of each."""
+    found = {}
+    for name, column in columns.items():
+        levels, code = levels_of(name, column, n_ranges)
+        found[name] = {level: code == number for number, level in enumerate(levels)}
+    return found
+
+
+def judge_levels(
+    y_true: ArrayLike, y_prob: ArrayLike, levels: Mapping[str, Mapping[str, Booleans]], **options: Any
+) -> SubgroupTests:
+    """Return `subgroup_tests` of the levels of columns, without the name of a column before those of its levels."""
+    import pandas as pd
+
+    columns = {
+        name: pd.Categorical.from_codes(np.argmax(list(members.values()), axis=0), list(members))
+        for name, members in levels.items()
+    }
+    index = next((each for each in map(index_of, (y_true, y_prob)) if each is not None), None)
+    table = pd.DataFrame(columns, index=index)
+    found = subgroup_tests(y_true, y_prob, subgroup=table, **options)
+    short = {f"{name}={level}": level for name, members in levels.items() for level in members}
+    return _renamed(found, short)
+
+
+def _renamed(tests: SubgroupTests, names: Mapping[str, str]) -> SubgroupTests:
+    folds = tuple(_renamed(fold, names) for fold in tests.folds)
+    return tests.with_tests(tests.tests, [names[name] for name in tests.subgroups], folds=folds)

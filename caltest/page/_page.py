@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from caltest.comparison import compare_models
 from caltest.hypothesis_tests import CalibrationReport, calibration_report, calibration_table
-from caltest.hypothesis_tests._subgroup_columns import judge_levels, levels_of_columns
+from caltest.hypothesis_tests._subgroups import judge_levels, levels_of_columns
 from caltest.page._answer import Answer, Model
 from caltest.page._details import Folded, details_of, of_result
 from caltest.page._notes import codes_in, explain, linked

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caltest.hypothesis_tests.classical._giviti_belt import GivitiBelt
+from caltest.hypothesis_tests.classical._giviti import GivitiBelt
 from caltest.plotting._axes import (
     DASHED,
     DENSITY,

@@ -32,7 +32,7 @@ NO_DECISIONS = {
     ("estimation/curves/_bars.py", "tail(end) >= alpha"): "is the end of the range in the interval?",
     ("estimation/curves/_bars.py", "tail(middle) >= alpha"): "is a frequency in the interval?",
     ("hypothesis_tests/_by_fold.py", "number < EXCEEDANCES"): "did the draws go on, because few are larger?",
-    ("hypothesis_tests/_detectable_difference.py", "np.abs((moved - event) @ weight) >= needed"): "is it large enough?",
+    ("hypothesis_tests/_subgroups.py", "np.abs((moved - event) @ weight) >= needed"): "is it large enough?",
     ("hypothesis_tests/_power_curve.py", "power <= alpha"): "a power that the level reaches by itself is refused",
     ("resampling/engine/_pvalues.py", "smallest * n < 1.5"): "do the draws allow one p-value or more?",
     ("results/_test_result.py", "self.pvalue * (self.n_resamples + 1) <= len(self.folds) + 0.5"): "and by fold?",

@@ -14,7 +14,6 @@ OF_ALL_ROOMS = {"benchmarks", "house", "reference"}
 
 THROUGH = {
     "cli/_recalibrated_file.py": "cli/test_apply.py",
-    "estimation/scores/_scores.py": "estimation/curves/test_temperature_curve.py",
     "estimation/simplex/_simplex_cells.py": "estimation/simplex/test_simplex_diagram.py",
     "plotting/_error_curves.py": "plotting/test_plotting_curves.py",
     "plotting/_prediction_axis.py": "plotting/test_reliability.py",
@@ -22,7 +21,6 @@ THROUGH = {
     "predictions/files/_formats.py": "predictions/files/test_read.py",
     "predictions/files/_values.py": "predictions/files/test_read.py",
     "predictions/inputs/_frames.py": "predictions/inputs/test_arguments.py",
-    "predictions/inputs/_models.py": "comparison/test_compare_models.py",
     "recalibration/maps/_columns.py": "recalibration/maps/test_base.py",
     "recalibration/study/_study_entries.py": "recalibration/study/test_study.py",
     "recalibration/study/_study_result.py": "recalibration/study/test_study.py",
@@ -30,7 +28,6 @@ THROUGH = {
     "resampling/engine/_statistic.py": "statistics/test_base.py",
     "simulation/models/_level_sets.py": "simulation/models/test_gaussian_mixture_feature_models.py",
     "hypothesis_tests/_evidence.py": "results/test_verdict.py",
-    "hypothesis_tests/_labels_in_time.py": "hypothesis_tests/test_detectable_error.py",
     "streaming/monitors/_bets.py": "streaming/monitors/test_monitor.py",
     "streaming/states/_micro_cells.py": "streaming/states/test_state.py",
 }

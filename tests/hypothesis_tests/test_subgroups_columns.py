@@ -3,7 +3,7 @@
 import numpy as np
 
 import caltest as ct
-from caltest.hypothesis_tests._subgroup_columns import judge_levels, levels_of_columns
+from caltest.hypothesis_tests._subgroups import judge_levels, levels_of_columns
 
 
 def test_levels_have_short_names_and_the_tests_of_subgroup_tests():

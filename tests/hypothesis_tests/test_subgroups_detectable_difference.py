@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from caltest.hypothesis_tests._detectable_difference import detectable_differences
+from caltest.hypothesis_tests._subgroups import detectable_differences
 from caltest.predictions._sample import induce
 
 
