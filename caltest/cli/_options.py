@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from caltest import predictions, statistics, streaming
 from caltest.cli._messages import MEANING, WORDS, held, refuse_if, translate
+from caltest.predictions.inputs._refusals import refuse
 from caltest.results._expressions import PublicNames, read_object
 
 if TYPE_CHECKING:
@@ -57,8 +58,7 @@ def parse_number(kind: type, allowed: Callable[[Any], bool], words: str) -> Call
         except ValueError:
             value = None
         if value is None or not allowed(value):
-            msg = f"must be {words}, got {text!r}"
-            raise argparse.ArgumentTypeError(msg)
+            refuse(f"must be {words}, got {text!r}", argparse.ArgumentTypeError)
         return value
 
     return parse
@@ -83,8 +83,9 @@ def parse_lead(text: str) -> int | str:
     try:
         read_duration(text)
     except (ValueError, TypeError):
-        msg = f"must be a whole number >= 1, or a duration such as 7D or 12h, got {text!r}"
-        raise argparse.ArgumentTypeError(msg) from None
+        refuse(
+            f"must be a whole number >= 1, or a duration such as 7D or 12h, got {text!r}", argparse.ArgumentTypeError
+        )
     return text
 
 
@@ -125,8 +126,10 @@ def parse_verbal(text: str) -> dict[str, float]:
     try:
         return {word.strip(): float(value) for word, mark, value in pairs if word.strip() or not mark}
     except ValueError:
-        msg = f"must be words and probabilities such as 'very likely=0.9,unlikely=0.2', got {text!r}"
-        raise argparse.ArgumentTypeError(msg) from None
+        refuse(
+            f"must be words and probabilities such as 'very likely=0.9,unlikely=0.2', got {text!r}",
+            argparse.ArgumentTypeError,
+        )
 
 
 def parse_micro_cells(text: str) -> int | RedrawnCells:
@@ -175,11 +178,12 @@ def _read(text: str, kind: type, example: str, label: Any = None) -> Any:
     try:
         found = read_object(text, PublicNames(predictions, statistics, streaming), label, example)
     except ValueError as error:
-        msg = translate(str(error), {}).removesuffix(".")
-        raise argparse.ArgumentTypeError(msg) from None
+        refuse(translate(str(error), {}).removesuffix("."), argparse.ArgumentTypeError)
     if not isinstance(found, kind):
-        msg = f"{text!r} is not a {kind.__name__.lower()} such as {example}; known are {_known(kind)}"
-        raise argparse.ArgumentTypeError(msg)
+        refuse(
+            f"{text!r} is not a {kind.__name__.lower()} such as {example}; known are {_known(kind)}",
+            argparse.ArgumentTypeError,
+        )
     return found
 
 
@@ -195,11 +199,9 @@ def parse_picture(text: str) -> Path:
 
     path = Path(text)
     if path.suffix.lstrip(".").lower() not in picture_formats():
-        msg = f"must name a picture such as FILE.png, got {text}"
-        raise argparse.ArgumentTypeError(msg)
+        refuse(f"must name a picture such as FILE.png, got {text}", argparse.ArgumentTypeError)
     if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
-        msg = f"cannot write to {text}"
-        raise argparse.ArgumentTypeError(msg)
+        refuse(f"cannot write to {text}", argparse.ArgumentTypeError)
     return path
 
 
@@ -373,8 +375,7 @@ def read_file(file: Path | BinaryIO, options: argparse.Namespace) -> PredictionF
         except UndecidedError as error:
             decided = argparse.Namespace(**(vars(options) | error.options))
             own = " ".join(_typed(decided, [name for name in _ORDER if name in error.options]))
-            msg = f"{str(error).removesuffix('.')}. If that is what the file means: {options.command} {own}"
-            raise ValueError(msg) from None
+            refuse(f"{str(error).removesuffix('.')}. If that is what the file means: {options.command} {own}")
 
 
 def reading_of(options: argparse.Namespace) -> dict[str, Any]:
@@ -562,8 +563,7 @@ def lens_for(given: Lens | str | None, data: PredictionFile) -> Lens | None:
         if found is not None:
             found.induced(np.full((1, n_classes), 1 / n_classes))
     except ValueError as error:
-        msg = f"--lens: {error}"
-        raise ValueError(msg) from None
+        refuse(f"--lens: {error}")
     return found
 
 

@@ -23,6 +23,7 @@ from caltest.cli._options import (
     reread,
     shortened,
 )
+from caltest.predictions.inputs._refusals import refuse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,8 +99,10 @@ def _parse_widths(text: str) -> dict[str, float]:
     try:
         return {name.strip(): float(width) for name, width in pairs.items()}
     except ValueError:
-        msg = f"must be usual, or widths such as calibration_slope=0.3,c_statistic=0.1, got {text!r}"
-        raise argparse.ArgumentTypeError(msg) from None
+        refuse(
+            f"must be usual, or widths such as calibration_slope=0.3,c_statistic=0.1, got {text!r}",
+            argparse.ArgumentTypeError,
+        )
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -148,8 +151,7 @@ def _read(options: argparse.Namespace) -> tuple[list[str], NDArray[Any], NDArray
     if options.groups is not None:
         others = read_columns(given, len(prob), as_text=True, **how)
         if options.groups not in others:
-            msg = f"{columns.name}: there is no column {options.groups!r}; the columns are {shortened(list(others))}"
-            raise ValueError(msg)
+            refuse(f"{columns.name}: there is no column {options.groups!r}; the columns are {shortened(list(others))}")
         groups = np.asarray(others[options.groups])
     return list(columns.names), prob if prob.shape[1] > 1 else prob[:, 0], groups
 

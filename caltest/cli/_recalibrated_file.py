@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from caltest.cli._messages import refuse_if, say
 from caltest.cli._options import reading_of
+from caltest.predictions.inputs._refusals import refuse
 from caltest.results._atomic_file import atomic_file, require_writable
 from caltest.results._description import join
 
@@ -28,8 +29,9 @@ def parse_output(text: str) -> Path:
     """Return the path of a file of predictions that can be written."""
     path = Path(text)
     if path.suffix not in ENDINGS:
-        msg = f"must name a file such as OUT.csv, OUT.tsv, OUT.parquet or OUT.npz, got {text}"
-        raise argparse.ArgumentTypeError(msg)
+        refuse(
+            f"must name a file such as OUT.csv, OUT.tsv, OUT.parquet or OUT.npz, got {text}", argparse.ArgumentTypeError
+        )
     return path
 
 

@@ -33,6 +33,7 @@ from caltest.cli._options import (
     typed_to_apply,
 )
 from caltest.cli._recalibrated_file import RecalibratedFile, check_outputs, parse_output
+from caltest.predictions.inputs._refusals import refuse
 from caltest.results._expressions import PublicNames, read_object
 
 if TYPE_CHECKING:
@@ -247,8 +248,9 @@ def _parse_method(text: str) -> str:
     if text != _AUTO and not any(text == name or text.startswith(f"{name}(") for name in names):
         near = [name for name in names if typed and name.lower().startswith(typed)]
         meant = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(names)}"
-        msg = f"must be auto or a method such as TemperatureScaling(), got {text!r}; {meant}"
-        raise argparse.ArgumentTypeError(msg)
+        refuse(
+            f"must be auto or a method such as TemperatureScaling(), got {text!r}; {meant}", argparse.ArgumentTypeError
+        )
     return text
 
 
@@ -262,6 +264,5 @@ def _method(text: str) -> Recalibrator:
         known = PublicNames(recalibration, predictions, statistics)
         found = read_object(text, known, None, "TemperatureScaling()")
     except (ValueError, TypeError) as error:
-        msg = f"--method: {error}"
-        raise ValueError(msg) from None
+        refuse(f"--method: {error}")
     return found() if isinstance(found, type) else found

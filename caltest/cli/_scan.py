@@ -19,6 +19,7 @@ from caltest.cli._options import (
     lens_for,
     parse_micro_cells,
 )
+from caltest.predictions.inputs._refusals import refuse
 from caltest.results._atomic_file import write_atomically
 from caltest.results._description import counted
 
@@ -95,8 +96,7 @@ def read_state(path: Path) -> CalibrationState:
     try:
         return CalibrationState.from_bytes(path.read_bytes())
     except ValueError as error:
-        msg = f"{path}: {error}"
-        raise ValueError(msg) from None
+        refuse(f"{path}: {error}")
 
 
 def is_state(path: Path | None) -> bool:

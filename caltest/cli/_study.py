@@ -14,6 +14,7 @@ from typing import Any
 from caltest import estimation, hypothesis_tests, predictions, recalibration, resampling, simulation, statistics
 from caltest.cli._messages import refuse_if
 from caltest.cli._options import add_command, add_draws, computing
+from caltest.predictions.inputs._refusals import refuse
 from caltest.results._atomic_file import atomic_file
 from caltest.results._expressions import PublicNames, read_object
 
@@ -139,8 +140,7 @@ def _read(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         try:
             given = tomllib.loads(options.config.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            msg = f"{options.config} is not a TOML file: {error}"
-            raise ValueError(msg) from None
+            refuse(f"{options.config} is not a TOML file: {error}")
     study = str(given.pop("study", options.study))
     refuse_if(
         study == "run",

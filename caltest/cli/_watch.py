@@ -390,8 +390,7 @@ class _Lines:
             return self.monitor.update(new.y_true, new.y_prob, **new.times)
         except ValueError as error:
             found = re.sub(r"\bin row (\d+)", lambda row: f"in line {new.line[int(row[1])]}", str(error))
-            msg = f"{self.name}, from line {new.line[0]} on: {found}"
-            raise ValueError(msg) from None
+            refuse(f"{self.name}, from line {new.line[0]} on: {found}")
 
 
 class _Problem(NamedTuple):

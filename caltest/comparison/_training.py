@@ -391,8 +391,7 @@ def training_track(
                     for part, several in enumerate(asked)
                 ]
             except ValueError as error:
-                msg = f"`epochs`, {f'run {run}, ' if run else ''}epoch {number}: {error}"
-                raise ValueError(msg) from None
+                refuse(f"`epochs`, {f'run {run}, ' if run else ''}epoch {number}: {error}")
             place = np.argsort(sample.row)
             prob, outcome = prob[sample.row[place]], outcome[sample.row[place]]
             weight = None if sample.weight is None else sample.weight[place]

@@ -186,8 +186,7 @@ def _levels(values: Any, argument: str) -> tuple[list[Any], NDArray[np.int64]]:
     try:
         labels = pd.Categorical(_plain(values)).remove_unused_categories()
     except TypeError as error:  # not hashable
-        msg = f"`{argument}` must hold labels such as strings or numbers: {error}."
-        raise TypeError(msg) from None
+        refuse(f"`{argument}` must hold labels such as strings or numbers: {error}.", TypeError)
     code = np.asarray(labels.codes, dtype=np.int64)
     missing = np.flatnonzero(code < 0)
     if missing.size:

@@ -88,8 +88,7 @@ def tolerance_pvalue(
         c, freedom, n, epsilon = np.broadcast_arrays(*arrays)
     except ValueError:
         shapes = ", ".join(str(array.shape) for array in arrays)
-        msg = f"`statistic`, `df`, `n_samples` and `margin` must have shapes that broadcast, got {shapes}."
-        raise ValueError(msg) from None
+        refuse(f"`statistic`, `df`, `n_samples` and `margin` must have shapes that broadcast, got {shapes}.")
     is_finite = np.isfinite(n).all() and np.isfinite(epsilon).all()
     refuse_if(not is_finite, "`n_samples` and `margin` must be finite, got infinity.")
     noncentrality = n * np.square(epsilon)
@@ -116,8 +115,7 @@ def _numbers(values: ArrayLike, name: str, *, positive: bool = False) -> NDArray
     try:
         array = np.asarray(values, dtype=np.float64)
     except (ValueError, TypeError):
-        msg = f"`{name}` must hold numbers, got {values!r}."
-        raise TypeError(msg) from None
+        refuse(f"`{name}` must hold numbers, got {values!r}.", TypeError)
     wrong = ~(array > 0) if positive else ~(array >= 0)
     if wrong.any():
         refuse(f"`{name}` must be {'positive' if positive else 'at least 0'}, got {array[wrong].flat[0]}.")

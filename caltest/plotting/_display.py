@@ -324,8 +324,7 @@ def _read(y_true: Any, y_prob: Any, pos_label: Any, kind: str) -> tuple[NDArray[
         classes = [*other, positive] if len(other) == 1 else None
         found = read_problem({"y_true": label}, {"y_prob": y_prob}, classes, kind)
     except ValueError as error:  # the labels are not given by `classes` here
-        msg = str(error).replace(f"classes={[positive, *other]}", f"pos_label={other[0]!r}" if other else "")
-        raise ValueError(msg) from None
+        refuse(str(error).replace(f"classes={[positive, *other]}", f"pos_label={other[0]!r}" if other else ""))
     return label, np.asarray(found.probs["y_prob"]), positive
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from caltest.estimation.simplex._simplex_diagram import SimplexDiagram
 from caltest.plotting._axes import FEW, FINDING, LINE, require
 from caltest.plotting._simplex import PALE, SHADES, TETRAHEDRON, TRIANGLE, about, rejected_words, title
+from caltest.predictions.inputs._refusals import refuse
 from caltest.results._decision import show_pvalue
 from caltest.results._description import counted
 
@@ -59,8 +60,10 @@ def plot_simplex_interactive(diagram: SimplexDiagram, figure: Figure | None = No
     try:
         from plotly import graph_objects as go
     except ImportError:
-        msg = 'an interactive diagram needs plotly: pip install "caltest[interactive]" or pip install plotly.'
-        raise ImportError(msg) from None
+        refuse(
+            'an interactive diagram needs plotly: pip install "caltest[interactive]" or pip install plotly.',
+            ImportError,
+        )
     solid = diagram.n_outcomes == 4
     place = TETRAHEDRON if solid else TRIANGLE
     scatter, axes = (go.Scatter3d, "xyz") if solid else (go.Scatter, "xy")

@@ -315,8 +315,10 @@ def read_batch(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
     log_prob, label = read_logits(logits), _tensor(labels, "labels")
     n_samples, n_classes = log_prob.shape
     if label.is_floating_point() or label.is_complex() or str(label.dtype) == "torch.bool":
-        msg = f"`labels` must be integers from 0 to {n_classes - 1}, got {label.dtype}; convert with `labels.long()`."
-        raise TypeError(msg)
+        refuse(
+            f"`labels` must be integers from 0 to {n_classes - 1}, got {label.dtype}; convert with `labels.long()`.",
+            TypeError,
+        )
     if tuple(label.shape) != (n_samples,):
         refuse(
             f"`labels` must have the shape ({n_samples},), one class per row of `logits`, got {tuple(label.shape)}; "
@@ -347,6 +349,8 @@ def _tensor(values: Any, name: str) -> Tensor:
         msg = f'`{name}` must be a tensor of PyTorch, which is missing: pip install "caltest[torch]".'
         raise ImportError(msg) from error
     if not isinstance(values, torch.Tensor):
-        msg = f"`{name}` must be a tensor of PyTorch, got {type(values).__name__}; convert with `torch.as_tensor`."
-        raise TypeError(msg)
+        refuse(
+            f"`{name}` must be a tensor of PyTorch, got {type(values).__name__}; convert with `torch.as_tensor`.",
+            TypeError,
+        )
     return values

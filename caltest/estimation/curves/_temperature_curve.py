@@ -296,8 +296,7 @@ def _validate_logits(name: str, logits: Any) -> Floats:
         try:
             values = np.asarray(logits, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            msg = f"`logits` must hold real numbers: {error}."
-            raise ValueError(msg) from None
+            refuse(f"`logits` must hold real numbers: {error}.")
         right = values.ndim in {1, 2} and 0 not in values.shape and not (values.ndim == 2 and values.shape[1] == 1)
         require(right, "`logits` must have shape (n_samples,) or (n_samples, n_classes)", values.shape)
         if not np.isfinite(values).all():

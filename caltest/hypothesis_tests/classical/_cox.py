@@ -346,6 +346,5 @@ def _logistic(
         try:
             fit = model.fit(start_params=near, disp=0, maxiter=200)
         except (ConvergenceWarning, np.linalg.LinAlgError) as error:
-            msg = f"`y_prob` is too near to 0 and 1 for the logistic regression of labels on logits: {error}"
-            raise ValueError(msg) from None
+            refuse(f"`y_prob` is too near to 0 and 1 for the logistic regression of labels on logits: {error}")
     return fit.params.tolist(), fit.bse.tolist(), _log_likelihood(y, design @ fit.params + offset)

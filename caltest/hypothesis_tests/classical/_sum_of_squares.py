@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._refusals import refuse_if
+from caltest.predictions.inputs._refusals import refuse, refuse_if
 from caltest.predictions.inputs._validation import validate_choice, validate_given_problem, validate_rng
 from caltest.resampling.engine._options import FittedOptions
 from caltest.resampling.engine._pvalues import tail_pvalues
@@ -235,8 +235,7 @@ def _read(features: ArrayLike, n_samples: int) -> Floats:
     try:
         found = np.asarray(features, dtype=np.float64)
     except (TypeError, ValueError):
-        msg = "`features` must be an array of numbers; encode categories as 0 and 1."
-        raise TypeError(msg) from None
+        refuse("`features` must be an array of numbers; encode categories as 0 and 1.", TypeError)
     found = found[:, None] if found.ndim == 1 else found
     right = found.ndim == 2 and len(found) == n_samples
     refuse_if(not right, f"`features` must have {n_samples} rows, as `y_prob`, got the shape {found.shape}.")

@@ -179,8 +179,7 @@ def _validate_logits(given: Any) -> NDArray[Any]:
     try:
         values = np.require(array, np.float32 if kept else np.float64, ["C", "W"])
     except (TypeError, ValueError) as error:
-        msg = f"`X` must hold real numbers: {error}."
-        raise ValueError(msg) from None
+        refuse(f"`X` must hold real numbers: {error}.")
     if values.ndim not in {1, 2} or values.shape[1:] == (1,):
         refuse(f"`X` must have shape (n_samples,) or (n_samples, n_classes), got {values.shape}. Reshape your data.")
     if 0 in values.shape:

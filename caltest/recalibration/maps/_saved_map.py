@@ -39,8 +39,7 @@ def read_map(path: str | Path) -> Any:
     try:
         content = read_json(file.read_text(encoding="utf-8"))
     except ValueError as error:  # no UTF-8, no JSON, or nested too deep
-        msg = f"{foreign} ({type(error).__name__})."
-        raise ValueError(msg) from None
+        refuse(f"{foreign} ({type(error).__name__}).")
     refuse_if(not isinstance(content, dict) or content.get("format") != _FORMAT, f"{foreign}.")
     if content.get("version") != _VERSION:
         refuse(
@@ -55,8 +54,7 @@ def read_map(path: str | Path) -> Any:
         _require_probabilities(found)
     except Exception as error:  # what an impossible map raises when it is applied is up to its method
         what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-        msg = f"{str(file)!r} holds a map that cannot be used: {what}"
-        raise ValueError(msg) from None
+        refuse(f"{str(file)!r} holds a map that cannot be used: {what}")
     return found
 
 

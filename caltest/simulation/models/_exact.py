@@ -252,11 +252,11 @@ def level_set_estimate(
         target += "true probabilities averaged over observations of equal predictions"
         return cell_estimate(predicted, true, level, distance, target)
     if predicted.shape[1] != 2:
-        msg = (
+        refuse(
             "the truth behind a lens of more than two outcomes is averaged over equal predictions only, and these "
-            f"take {n_levels} values in {len(predicted):,} observations; use a lens of two outcomes."
+            f"take {n_levels} values in {len(predicted):,} observations; use a lens of two outcomes.",
+            NotImplementedError,
         )
-        raise NotImplementedError(msg)
     # Noise falls with the size of a cell; what cancels where the deviation changes its sign, with its squared width.
     partition = EqualMass(round(len(predicted) ** (1 / 3)))
     target += f"true probabilities averaged over {describe(partition)}"

@@ -392,8 +392,7 @@ def read_numbers(given: Any, name: str) -> NDArray[np.float64]:
     try:
         values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        msg = f"`{name}` must hold numbers in rows of one length, got {given!r}."
-        raise ValueError(msg) from None
+        refuse(f"`{name}` must hold numbers in rows of one length, got {given!r}.")
     _refuse_infinite(values, name)
     return values
 
@@ -415,8 +414,7 @@ def _read_classes(given: Any) -> tuple[int, ...]:
     try:
         classes = tuple(given)
     except TypeError:
-        msg = f"`classes` must be a sequence of class indices, one for each component, got {given!r}."
-        raise TypeError(msg) from None
+        refuse(f"`classes` must be a sequence of class indices, one for each component, got {given!r}.", TypeError)
     found = tuple(int(validate_count(k, "classes", minimum=0)) for k in classes)
     empty = sorted(set(range(max(found, default=0) + 1)) - set(found))
     fault = f"none for class {empty[0]}" if empty else f"{len(set(found))} class"
@@ -438,11 +436,10 @@ def _read_covariances(given: Any, n_components: int, n_features: int) -> NDArray
             np.linalg.cholesky(matrix)
         except np.linalg.LinAlgError:
             smallest = np.linalg.eigvalsh(matrix)[0]
-            msg = (
+            refuse(
                 f"`covariances` must be positive definite, the smallest eigenvalue of component {i} is {smallest:.3g}; "
                 "add a small multiple of the identity matrix."
             )
-            raise ValueError(msg) from None
     return matrices
 
 

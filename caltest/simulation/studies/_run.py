@@ -139,8 +139,7 @@ class Store:
         try:
             known = json.loads(manifest.read_text(encoding="utf-8"))
         except ValueError:
-            msg = f"`out` must be a new folder or that of a study, got {place}, whose {_MANIFEST} is damaged."
-            raise ValueError(msg) from None
+            refuse(f"`out` must be a new folder or that of a study, got {place}, whose {_MANIFEST} is damaged.")
         other = f"`out` must be a new folder or that of a {study} study, got that of a {known['study']} study: {place}."
         refuse_if(known["study"] != study, other)
         must = f"`rng` must be None or {known['seed']}, with which the study in {place} was begun"

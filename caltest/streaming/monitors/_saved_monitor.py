@@ -81,8 +81,7 @@ def read_monitor(path: Path) -> tuple[dict[str, Any], Bets | None, Arrivals | No
         return _read_body(whole["settings"], whole["bets"], whole["times"] if timed else _WITHOUT)
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         found = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-        msg = f"{path} holds a monitor that cannot be read: {found}"
-        raise ValueError(msg) from None
+        refuse(f"{path} holds a monitor that cannot be read: {found}")
 
 
 def _read_body(settings: Any, state: Any, times: Any) -> tuple[dict[str, Any], Bets | None, Arrivals | None]:

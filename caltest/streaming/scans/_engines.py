@@ -64,8 +64,7 @@ def on_cluster(fragments: Sequence[Fragment], reading: Reading, scheduler: Any) 
     try:
         from distributed import Client, as_completed
     except ImportError:
-        msg = "`scheduler` needs Dask: install caltest with the extra dask, or dask and distributed."
-        raise ImportError(msg) from None
+        refuse("`scheduler` needs Dask: install caltest with the extra dask, or dask and distributed.", ImportError)
     if not isinstance(scheduler, str | Client):
         refuse(
             f"`scheduler` must be the address of a Dask scheduler or a Client, got {type(scheduler).__name__}.",

@@ -286,8 +286,9 @@ def _require(columns: list[str] | None, names: list[str]) -> None:
     """Raise KeyError if a file has not all columns."""
     missing = next((name for name in columns or [] if name not in names), None)
     if missing is not None:
-        msg = f"there is no column {missing!r}, which the first file has; the columns are {', '.join(names)}"
-        raise KeyError(msg)
+        refuse(
+            f"there is no column {missing!r}, which the first file has; the columns are {', '.join(names)}", KeyError
+        )
 
 
 def _numbers(column: Any) -> Any:

@@ -230,8 +230,7 @@ def _before(output: str, reading: Reading) -> tuple[CalibrationState, dict[str, 
     try:
         more = Packed.of(data).more
     except ValueError as error:
-        msg = f"{output}: {error} Name another output, or remove it to read all files again."
-        raise ValueError(msg) from None
+        refuse(f"{output}: {error} Name another output, or remove it to read all files again.")
     if "files" not in more:
         refuse(
             f"{output} holds a state that does not know its files, of `caltest merge` or `to_bytes`, so that some "
@@ -305,8 +304,7 @@ class UnfinishedFiles:
                     raise zipfile.BadZipFile  # compressed entries may be of any size
                 kept = [(data, Packed.of(data).more) for data in map(archive.read, archive.namelist())]
         except (zipfile.BadZipFile, ValueError):
-            msg = f"{found.path} is damaged; remove it to read the files in it from their beginning."
-            raise ValueError(msg) from None
+            refuse(f"{found.path} is damaged; remove it to read the files in it from their beginning.")
         names = {mark.path: name for name, mark in marks.items()}
         for data, more in kept:
             name = names.get(str(more.get("file")))

@@ -99,8 +99,7 @@ class Settings:
             return cls.of(plain["n_classes"], lens, cells if isinstance(cells, int) else RedrawnCells.of_plain(cells))
         except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
             found = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-            msg = f"`data` must hold the settings of a calibration state: {found}"
-            raise ValueError(msg) from None
+            refuse(f"`data` must hold the settings of a calibration state: {found}")
 
     @property
     def plain(self) -> dict[str, Any]:
