@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest.comparison._judged import level_of_folds, mean_interval, means_of_folds
 from caltest.hypothesis_tests._by_fold import condition_of_folds, fold_notes, small_notes
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike
 from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import CombinedPValues
@@ -163,7 +163,7 @@ class DifferenceResult(Decision, Result):
         return TARGET
 
     @property
-    def pvalue_adjusted(self) -> NDArray[np.float64]:
+    def pvalue_adjusted(self) -> Floats:
         """P-values of the folds, Holm-adjusted for their number, ``(n_folds,)``."""
         return correct_pvalues([fold.pvalue for fold in self.folds])
 
@@ -333,7 +333,7 @@ def difference_found(
     better: str | None,
     pvalue: float,
     p_name: str,
-    of_folds: Sequence[float] | NDArray[np.float64] = (),
+    of_folds: Sequence[float] | Floats = (),
 ) -> ModelDifference:
     """Return what a test found about two models, whose p-value and interval may be adjusted for other pairs.
 

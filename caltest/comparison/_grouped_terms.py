@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._group_contrasts import contrast_labels, contrast_signs, contrast_sums
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.inputs._parts import sums_in_parts
@@ -57,12 +58,12 @@ class GroupedPairTerms(GroupsInCells):
 
     degrees: ClassVar[float] = math.inf  # the pivots know that groups are few
 
-    row_group: NDArray[np.int64]
-    entry: NDArray[np.int64]
-    weight: NDArray[np.float64]
-    prob: NDArray[np.float64]
-    sums: NDArray[np.float64]
-    expected: NDArray[np.float64]
+    row_group: Integers
+    entry: Integers
+    weight: Floats
+    prob: Floats
+    sums: Floats
+    expected: Floats
     squares: float
     is_grouped: bool
     rare: int
@@ -119,16 +120,16 @@ class GroupedPairTerms(GroupsInCells):
         return float(self.weight.sum())
 
     @cached_property
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """Mean residual of each cell, ``(n_cells, n_columns)``."""
         return sums_by_cell(self.place, self.sums, len(self.count)) / self.count[:, None]
 
     @cached_property
-    def centred(self) -> NDArray[np.float64]:
+    def centred(self) -> Floats:
         """Sums of each entry minus the mean of its cell, corrected for its share of the cell."""
         return (self.sums - self.mass[:, None] * self.mean[self.place]) * self.lever[:, None]
 
-    def means_of(self, chance: NDArray[np.float64]) -> NDArray[np.float64]:
+    def means_of(self, chance: Floats) -> Floats:
         """Return the mean residual of each cell if outcomes have probabilities ``(n_samples, n_outcomes)``."""
         gap = (chance - self.prob)[:, -self.n_columns :] * self.weight[:, None]
         return sums_by_cell(self.place[self.entry], gap, len(self.count)) / self.count[:, None]
@@ -140,7 +141,7 @@ class GroupedPairTerms(GroupsInCells):
         return share * greatest_l2(2 if self.n_columns == 1 else self.n_columns)
 
     @property
-    def known_weight(self) -> NDArray[np.float64]:
+    def known_weight(self) -> Floats:
         """Weight of each group in cells of several groups, ``(n_groups,)``."""
         return sums_in_parts(self.group, np.where(self.factor[self.place] > 0, self.mass, 0.0), self.n_groups)
 
@@ -192,7 +193,7 @@ class GroupedPairTerms(GroupsInCells):
         return self.alone.observed[0]
 
     @cached_property
-    def scores(self) -> NDArray[np.float64]:
+    def scores(self) -> Floats:
         r"""The part of T that is linear in the groups, times :math:`W / 2`, ``(n_groups,)``."""
         each = (self.centred * self.mean[self.place]).sum(axis=1)
         return sums_in_parts(self.group, np.where(self.factor[self.place] > 0, each, 0.0), self.n_groups)
@@ -204,7 +205,7 @@ class GroupedPairTerms(GroupsInCells):
             return own
         return (own + other.alone.pair_squares - Contrast.of([self, other]).pair_squares) / 2
 
-    def deviations(self, change: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def deviations(self, change: NDArray[Any]) -> tuple[Floats, Floats]:
         """Return the changes of the estimate if groups count more or less, ``(n_replicates,)`` each.
 
         For changes ``(n_replicates, n_groups)``: the part linear in the groups, and that of the pairs of groups.
@@ -239,10 +240,10 @@ class Contrast(GroupsInCells):
     """
 
     terms: tuple[GroupedPairTerms, ...]
-    sign: NDArray[np.float64]
-    sums: NDArray[np.float64]
-    expected: NDArray[np.float64]
-    row_entry: NDArray[np.int64]
+    sign: Floats
+    sums: Floats
+    expected: Floats
+    row_entry: Integers
 
     @classmethod
     def of(cls, terms: list[GroupedPairTerms]) -> Contrast:
@@ -267,7 +268,7 @@ class Contrast(GroupsInCells):
         return self.terms[0].total_weight
 
     @cached_property
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """Mean residual of each cell."""
         return np.concatenate([part.mean for part in self.terms])
 
@@ -286,7 +287,7 @@ class Contrast(GroupsInCells):
         shape = (1, self.n_groups, self.n_groups) if by_groups else (len(weight), n_columns, n_columns)
         return (*design, joint, weight, by_cell if by_groups else _NO_PLACES, cell_start, self.total_weight), shape
 
-    def _joint(self, start: NDArray[np.int64], each: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    def _joint(self, start: Integers, each: Integers) -> tuple[Integers, NDArray[Any]]:
         """Return which two cells each pair of entries of a group belongs to, and how often the two cells count."""
         later = np.repeat(start[1:], each) - np.arange(len(self.place))  # entries of the group from this one on
         first = np.repeat(np.arange(len(self.place)), later)
@@ -296,7 +297,7 @@ class Contrast(GroupsInCells):
         a, b = known // len(self.count), known % len(self.count)
         return joint, self.sign[a] * self.sign[b] * np.where(a == b, 1.0, 2.0)
 
-    def _memory(self) -> tuple[NDArray[np.float64], ...]:
+    def _memory(self) -> tuple[Floats, ...]:
         """Return memory for the kernels: sums of cells, vectors of entries, and products."""
         n_columns = self.sums.shape[1]
         shape = self._work[1]
@@ -321,8 +322,8 @@ class Contrast(GroupsInCells):
         noise: NDArray[np.float32],
         correlation: float,
         bound: NDArray[np.float32],
-        outcome: NDArray[np.int64],
-    ) -> NDArray[np.float64]:
+        outcome: Integers,
+    ) -> Floats:
         """Return difference and variances of simulated labels, ``(n_replicates, 3)``.
 
         Parameters
@@ -345,7 +346,7 @@ class Contrast(GroupsInCells):
         contrast_labels(shock, noise, *size, *rows, self._work[0], *self._memory(), out)
         return out
 
-    def of_signs(self, shock: NDArray[np.float32]) -> NDArray[np.float64]:
+    def of_signs(self, shock: NDArray[np.float32]) -> Floats:
         """Return the same of the observed sums with random signs of their deviations, around the observed means.
 
         The sign of a group is that of its shock.
@@ -356,11 +357,11 @@ class Contrast(GroupsInCells):
         contrast_signs(shock, centre, deviation, self.group, self._work[0], *self._memory(), out)
         return out
 
-    def error_of(self, means: NDArray[np.float64]) -> float:
+    def error_of(self, means: Floats) -> float:
         """Return the difference of the squared errors of mean residuals ``(n_cells, n_columns)``."""
         share = np.where(self.factor > 0, self.count, 0.0) / self.total_weight
         return float((self.sign * share) @ np.square(means).sum(axis=1))
 
-    def means_of(self, chances: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def means_of(self, chances: list[Floats]) -> Floats:
         """Return the mean residuals of cells if outcomes have the given probabilities, for each model."""
         return np.concatenate([part.means_of(chance) for part, chance in zip(self.terms, chances, strict=True)])

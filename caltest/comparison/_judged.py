@@ -22,6 +22,7 @@ from caltest.estimation.scores._score_decomposition import (
 )
 from caltest.hypothesis_tests._by_fold import combine_tests
 from caltest.hypothesis_tests._calibration import run_test
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Confidence
 from caltest.predictions._sample import Sample, induce
@@ -263,7 +264,7 @@ class Observed:
     """
 
     prob: NDArray[Any]
-    outcome: NDArray[np.int64]
+    outcome: Integers
     design: Mapping[str, Any]
     _samples: list[tuple[LensLike, Sample]] = field(default_factory=list)
 
@@ -373,7 +374,7 @@ class Judge:
 _BLOCK_VALUES = 2**18
 
 
-def variation(prob: NDArray[Any], weight: NDArray[np.float64] | None) -> float:
+def variation(prob: NDArray[Any], weight: Floats | None) -> float:
     """Return the variance of the predictions as a share of the maximal variance with the same mean."""
     share = np.full(len(prob), 1 / len(prob)) if weight is None else weight / weight.sum()
     size = max(1, _BLOCK_VALUES // prob.shape[1])

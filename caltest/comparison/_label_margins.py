@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison._grouped_terms import GroupedPairTerms
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample
@@ -30,8 +31,8 @@ class LabelOutcomes:
         The outcome behind the lens for each label.
     """
 
-    prob: NDArray[np.float64]
-    outcome: NDArray[np.int64]
+    prob: Floats
+    outcome: Integers
 
     @classmethod
     def of(cls, lens: LensLike, prob: NDArray[Any]) -> LabelOutcomes:
@@ -51,9 +52,7 @@ def label_outcomes(
     return [LabelOutcomes.of(lens, prob[np.sort(sample.row)]) for prob, sample in zip(probs, samples, strict=True)]
 
 
-def margins_of(
-    terms: Sequence[GroupedPairTerms], outcomes: Sequence[LabelOutcomes] | None
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def margins_of(terms: Sequence[GroupedPairTerms], outcomes: Sequence[LabelOutcomes] | None) -> tuple[Floats, Integers]:
     """Return probabilities of labels ``(n_samples, n_labels)`` and the outcome of each, ``(n_models, n_labels)``.
 
     Labels are the outcomes of the models if these are the same for all of them, else all combinations of outcomes.
@@ -71,7 +70,7 @@ def margins_of(
     return joint, np.stack(np.divmod(np.arange(number * number), number))
 
 
-def _recalibrated(terms: GroupedPairTerms) -> NDArray[np.float64]:
+def _recalibrated(terms: GroupedPairTerms) -> Floats:
     """Return predictions plus the mean residuals of their cells, ``(n_samples, n_outcomes)``."""
     mean = np.where((terms.factor > 0)[:, None], terms.mean, 0.0)[terms.place[terms.entry]]
     if terms.n_columns == 1:
@@ -81,7 +80,7 @@ def _recalibrated(terms: GroupedPairTerms) -> NDArray[np.float64]:
     return found / found.sum(axis=1, keepdims=True)
 
 
-def _of_labels(of: LabelOutcomes, chance: NDArray[np.float64]) -> NDArray[np.float64]:
+def _of_labels(of: LabelOutcomes, chance: Floats) -> Floats:
     """Return probabilities of the labels such that outcomes have the given ones, in proportion to the predictions."""
     found = np.zeros_like(of.prob)
     for k in range(chance.shape[1]):

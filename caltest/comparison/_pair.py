@@ -30,6 +30,7 @@ from caltest.comparison._u_statistics import (
     terms_of,
 )
 from caltest.hypothesis_tests._evidence import Evidence
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._refusals import refuse_if
@@ -196,7 +197,7 @@ class PairDifferences:
     """
 
     single: Mapping[tuple[int, int], DifferenceResult]
-    largest: Sequence[NDArray[np.float64]]
+    largest: Sequence[Floats]
     is_symmetric: bool
     notes: tuple[Note, ...]
 
@@ -312,7 +313,7 @@ def combine_pairs(names: Sequence[str], pairs: Sequence[ComparedPair], *, calibr
 def _difference_result(
     differences: Differences,
     pair: tuple[int, int],
-    deviation: NDArray[np.float64] | None,
+    deviation: Floats | None,
     *,
     pivots: Pivots | None = None,
     too_few: bool = False,

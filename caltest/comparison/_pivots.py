@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from caltest.comparison._grouped_terms import FEW_SURPRISES, Contrast, GroupedPairTerms
 from caltest.comparison._label_margins import LabelOutcomes, margins_of
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._parts import effective_number
 from caltest.predictions.inputs._validation import SeedLike, validate_rng, validate_workers
 from caltest.resampling.distributions._base import TIE_TOLERANCE
@@ -55,11 +56,11 @@ class PivotTail:
         Effective number of groups minus 1.
     """
 
-    values: NDArray[np.float64]
+    values: Floats
     degrees: float
 
     @classmethod
-    def of(cls, pivots: NDArray[np.float64], degrees: float) -> PivotTail:
+    def of(cls, pivots: Floats, degrees: float) -> PivotTail:
         """Return the upper tail of some draws."""
         return cls(-np.sort(-pivots), degrees)
 
@@ -112,7 +113,7 @@ class Pivots:
         Effective number of groups minus 1, of the model with fewer.
     """
 
-    kinds: NDArray[np.float64]
+    kinds: Floats
     degrees: float
 
     def pvalue(self, z: float) -> float:
@@ -176,7 +177,7 @@ def draw_pivots(
             for a, b in pairs
         ]
 
-        def evaluate(shock: NDArray[np.float32], noise: NDArray[np.float32]) -> NDArray[np.float64]:
+        def evaluate(shock: NDArray[np.float32], noise: NDArray[np.float32]) -> Floats:
             return np.stack([job.pivots(shock, noise) for job in jobs])
 
         kinds = _simulate(evaluate, terms, progress=progress, **options)
@@ -202,20 +203,20 @@ def draw_pivots(
 
 
 def _simulate(
-    evaluate: Callable[..., NDArray[np.float64]],
+    evaluate: Callable[..., Floats],
     models: Sequence[GroupedPairTerms],
     *,
     n_resamples: int,
     rng: np.random.Generator,
     workers: int,
     progress: Progress | None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return ``evaluate(shock, noise)`` of all draws of the same observations, joined along the last axis."""
     terms, place = models[0], _places(models)
     n_groups = terms.n_groups if terms.is_grouped else 1  # without groups the shock counts for nothing
     blocks = Shocks(int(rng.integers(2**63)), n_resamples, n_groups, len(terms.weight)).blocks()
     threads, done = validate_workers(workers), 0
-    found: list[NDArray[np.float64]] = []
+    found: list[Floats] = []
     with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
         while some := list(islice(blocks, threads)):
             numbers = [[np.ascontiguousarray(x.T) for x in (shock, noise[place])] for _, shock, noise in some]
@@ -227,7 +228,7 @@ def _simulate(
     return np.concatenate(found, axis=-1)
 
 
-def _places(models: Sequence[GroupedPairTerms]) -> NDArray[np.int64]:
+def _places(models: Sequence[GroupedPairTerms]) -> Integers:
     """Return which random number each observation takes, by its predictions: the caller's order does not matter."""
     terms = models[0]
     values = [part.prob @ np.sqrt(np.arange(1.0, part.prob.shape[1] + 1)) for part in models]
@@ -262,7 +263,7 @@ class _Simulation:
 
     contrast: Contrast
     bound: NDArray[np.float32]
-    outcome: NDArray[np.int64]
+    outcome: Integers
     correlation: float
     expected: float
 
@@ -278,13 +279,13 @@ class _Simulation:
         expected = contrast.error_of(contrast.means_of(chances))
         return cls(contrast, latent_bounds(margin), outcome, correlation, expected)
 
-    def pivots(self, shock: NDArray[np.float32], noise: NDArray[np.float32]) -> NDArray[np.float64]:
+    def pivots(self, shock: NDArray[np.float32], noise: NDArray[np.float32]) -> Floats:
         """Return the pivots of labels and, for groups, of signs, ``(n_kinds, n_replicates)``."""
         deviation, variance = self.deviations(shock, noise)
         least = float(_variance(np.array(self.contrast.observed))) + _predicted(self.contrast.terms)
         return _studentised(deviation, variance, least)
 
-    def deviations(self, shock: NDArray[np.float32], noise: NDArray[np.float32]) -> NDArray[np.float64]:
+    def deviations(self, shock: NDArray[np.float32], noise: NDArray[np.float32]) -> Floats:
         """Return the deviations from their expectation and their variances, ``(2, n_kinds, n_replicates)``."""
         by_labels = self.contrast.of_labels(shock, noise, self.correlation, self.bound, self.outcome)
         kinds = [(by_labels, self.expected)]
@@ -293,7 +294,7 @@ class _Simulation:
         return np.stack([[found[:, 0] - centre, _variance(found)] for found, centre in kinds], axis=1)
 
 
-def _correlation(terms: GroupedPairTerms, chance: NDArray[np.float64], inflation: float) -> float:
+def _correlation(terms: GroupedPairTerms, chance: Floats, inflation: float) -> float:
     """Return the latent correlation that inflates the variances of the outcomes of a model by a factor."""
     columns = chance[:, -terms.n_columns :]
     own = float(np.square(terms.weight) @ (columns * (1 - columns)).sum(axis=1))
@@ -301,7 +302,7 @@ def _correlation(terms: GroupedPairTerms, chance: NDArray[np.float64], inflation
     return correlation_in_groups(*of_groups, target=(inflation - 1) * own, n_columns=terms.n_columns)
 
 
-def _variance(found: NDArray[Any]) -> NDArray[np.float64]:
+def _variance(found: NDArray[Any]) -> Floats:
     """Return the variance of differences, ``(..., 3)``: their values, and the variances of pairs and linear part."""
     pairs, linear = found[..., 1], found[..., 2]
     return np.maximum(pairs, linear - pairs)
@@ -313,7 +314,7 @@ def _predicted(terms: Sequence[GroupedPairTerms]) -> float:
     return sum(part.predicted_deviation for part in terms) ** 2 if few else 0.0
 
 
-def _studentised(deviation: NDArray[np.float64], variance: NDArray[np.float64], observed: float) -> NDArray[np.float64]:
+def _studentised(deviation: Floats, variance: Floats, observed: float) -> Floats:
     """Return deviations in standard errors; 0 where nothing varies, as for such data."""
     varies = variance > TIE_TOLERANCE * observed
     return np.divide(deviation, np.sqrt(variance), out=np.zeros_like(deviation), where=varies)

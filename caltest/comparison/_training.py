@@ -14,6 +14,7 @@ from caltest.estimation.scores._score_decomposition import accuracy_of, log_of, 
 from caltest.estimation.scores._scores import validate_errors_and_scores
 from caltest.hypothesis_tests._calibration import run_tests
 from caltest.hypothesis_tests._evidence import Evidence
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import induce
@@ -98,15 +99,15 @@ class TrainingTrack(Result):
     """
 
     run: tuple[str, ...]
-    epoch: NDArray[np.int64]
-    accuracy: NDArray[np.float64]
-    log_score: NDArray[np.float64]
-    error: NDArray[np.float64]
-    noise_floor: NDArray[np.float64]
-    pvalue: NDArray[np.float64]
-    smallest_possible_pvalue: NDArray[np.float64]
-    n_expected: NDArray[np.float64]
-    edges: tuple[NDArray[np.float64] | None, ...]
+    epoch: Integers
+    accuracy: Floats
+    log_score: Floats
+    error: Floats
+    noise_floor: Floats
+    pvalue: Floats
+    smallest_possible_pvalue: Floats
+    n_expected: Floats
+    edges: tuple[Floats | None, ...]
     statistics: tuple[Statistic, ...]
     test_statistics: tuple[Statistic, ...]
     lens: LensLike
@@ -124,12 +125,12 @@ class TrainingTrack(Result):
         """Names of the runs, in their order."""
         return tuple(dict.fromkeys(self.run))
 
-    def entries(self, run: str) -> NDArray[np.int64]:
+    def entries(self, run: str) -> Integers:
         """Return the positions of the entries of a run, in the order of the epochs."""
         return np.flatnonzero([name == run for name in self.run])
 
     @property
-    def best(self) -> NDArray[np.bool_]:
+    def best(self) -> Booleans:
         """Whether an entry has the smallest negative log-likelihood of its run; of equal ones the first."""
         best = np.zeros(len(self.run), dtype=bool)
         for run in self.runs:
@@ -139,7 +140,7 @@ class TrainingTrack(Result):
         return best
 
     @property
-    def pvalue_adjusted(self) -> NDArray[np.float64]:
+    def pvalue_adjusted(self) -> Floats:
         """P-values adjusted for the number of test statistics of an epoch by Holm's method, as ``pvalue``."""
         if len(self.pvalue) == 1:
             return self.pvalue
@@ -202,7 +203,7 @@ class TrainingTrack(Result):
         )
         return f"At the best epoch of each run (smallest negative log-likelihood) {found}{after}.{more}"
 
-    def _unknown(self, entries: NDArray[np.int64]) -> str:
+    def _unknown(self, entries: Integers) -> str:
         """Return why these entries decide nothing."""
         smallest = float(self.smallest_possible_pvalue[entries].min())
         if rejects(smallest, self.alpha):
@@ -372,7 +373,7 @@ def training_track(
     drawn: dict[str, Any] = {"n_resamples": options["n_resamples"], "workers": options["workers"], "method": "auto"}
     drawn["rng"] = validate_rng(options["rng"])
     rows: list[tuple[Any, ...]] = []
-    ends: list[list[NDArray[np.float64] | None]] = []
+    ends: list[list[Floats | None]] = []
     look: LensLike = Canonical() if lens is None else lens
     with reporting(options["progress"], "testing epochs") as report:
         for run, number, (labels, y_prob) in _read(y_true, epochs):
@@ -430,7 +431,7 @@ def training_track(
     return read.describe(track_of_epochs)
 
 
-def _over_epochs(ends: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
+def _over_epochs(ends: Sequence[Floats | None]) -> Floats | None:
     """Return the cells of all epochs ``(n_entries, n_groups, n_cells)``; some epochs may have fewer."""
     known = [each for each in ends if each is not None]
     if not known:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison._grouped_terms import FEW_SURPRISES, GroupedPairTerms
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.inputs._refusals import refuse
@@ -55,9 +56,9 @@ class PairTerms:
     """
 
     sample: Sample
-    position: NDArray[np.int64]
-    cell: NDArray[np.int64]
-    scale: NDArray[np.float64]
+    position: Integers
+    cell: Integers
+    scale: Floats
     predicted_deviation: float
     minority: int
     squares: float
@@ -95,11 +96,11 @@ class PairTerms:
         return float(self.n_samples)
 
     @cached_property
-    def members(self) -> list[NDArray[np.int64]]:
+    def members(self) -> list[Integers]:
         """Observations of each cell."""
         return np.split(np.argsort(self.cell, kind="stable"), np.cumsum(np.bincount(self.cell))[:-1])
 
-    def residual(self, observations: NDArray[np.int64]) -> NDArray[np.float64]:
+    def residual(self, observations: Integers) -> Floats:
         """Return outcomes (one-hot) minus predictions, ``(n, n_outcomes)``; of two outcomes that of the event, (n, 1).
 
         Those of a large sample are not kept.
@@ -110,12 +111,12 @@ class PairTerms:
         return residuals(some, some.outcome)
 
     @cached_property
-    def _all_residuals(self) -> NDArray[np.float64]:
+    def _all_residuals(self) -> Floats:
         residual = residuals(self.sample, self.sample.outcome)[self.position]
         return residual[:, 1:] if self.sample.n_outcomes == 2 else residual
 
     @cached_property
-    def lengths(self) -> NDArray[np.float64]:
+    def lengths(self) -> Floats:
         """Squared length of the residual of each observation, ``(n_samples,)``."""
         found = np.empty(self.n_samples)
         for members in self.members:
@@ -123,7 +124,7 @@ class PairTerms:
         return found
 
     @cached_property
-    def term_sum(self) -> NDArray[np.float64]:
+    def term_sum(self) -> Floats:
         """Sum of the terms of each observation, ``(n_samples,)``."""
         found = np.empty(self.n_samples)
         for scale, members in zip(self.scale, self.members, strict=True):
@@ -132,7 +133,7 @@ class PairTerms:
         return found
 
     @cached_property
-    def scores(self) -> NDArray[np.float64]:
+    def scores(self) -> Floats:
         """Sum of the terms of each observation minus their mean, ``(n_samples,)``."""
         return self.term_sum - self.term_sum.mean()
 
@@ -162,7 +163,7 @@ class PairTerms:
                 total += scale * (squares - own[shared].sum())
         return float(total)
 
-    def deviations(self, change: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def deviations(self, change: NDArray[Any]) -> tuple[Floats, Floats]:
         r"""Return the changes of the estimate if observations count more or less, ``(n_replicates,)`` each.
 
         With changes :math:`\xi` of the counts, ``(n_replicates, n_samples)``, these are the part linear in the
@@ -228,12 +229,12 @@ class Differences:
         Degrees of freedom of the variances; infinite where their limit is normal.
     """
 
-    estimate: NDArray[np.float64]
-    by_pair: NDArray[np.float64]
-    linear: NDArray[np.float64]
-    predicted: NDArray[np.float64]
-    few: NDArray[np.bool_]
-    unknown: NDArray[np.float64]
+    estimate: Floats
+    by_pair: Floats
+    linear: Floats
+    predicted: Floats
+    few: Booleans
+    unknown: Floats
     degrees: float = math.inf
 
     @classmethod
@@ -253,7 +254,7 @@ class Differences:
         return cls(estimate, by_pair, linear, predicted, few, unknown, degrees)
 
     @cached_property
-    def variance(self) -> NDArray[np.float64]:
+    def variance(self) -> Floats:
         """Variance of every difference, ``(n_models, n_models)``; 0 for models whose terms differ by rounding only.
 
         Models that differ by a constant in each of their common cells have the same centred pairs: the linear part is
@@ -269,18 +270,18 @@ class Differences:
         return np.where(self.unreliable & differ, np.maximum(plain, predicted), plain) + unknown
 
     @property
-    def unreliable(self) -> NDArray[np.bool_]:
+    def unreliable(self) -> Booleans:
         """Whether a model of a pair has too few rare outcomes for a sample variance, ``(n_models, n_models)``."""
         return np.logical_or.outer(self.few, self.few)
 
     @property
-    def informative(self) -> NDArray[np.bool_]:
+    def informative(self) -> Booleans:
         """Whether any two observations of a cell vary, for a model of each pair, ``(n_models, n_models)``."""
         alone = self.by_pair.diagonal() + np.where(self.few, self.predicted, 0.0)
         return np.add.outer(alone, alone) > 0
 
     @cached_property
-    def shrinkage(self) -> NDArray[np.float64]:
+    def shrinkage(self) -> Floats:
         """Factor that gives the bootstrap's sum over observations its variance here, ``(n_models, n_models)``."""
         plain = _contrast(self.linear + 2 * self.by_pair)
         true = np.maximum(_contrast(self.linear), 0.0)
@@ -296,7 +297,7 @@ def resample(
     rng: SeedLike = None,
     workers: int = 1,
     progress: Progress | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the deviation of every difference on bootstrap samples, ``(n_models, n_models, n_resamples)``.
 
     Observations are drawn with replacement, the same ones for all models that share them. Pairs of copies of one
@@ -322,20 +323,18 @@ def resample(
     return _differences_of(linear, by_pair, differences)
 
 
-def _differences_of(
-    linear: NDArray[np.float64], by_pair: NDArray[np.float64], differences: Differences
-) -> NDArray[np.float64]:
+def _differences_of(linear: Floats, by_pair: Floats, differences: Differences) -> Floats:
     """Return the deviations of differences from those of the models, ``(n_models, n_resamples)`` each."""
     return differences.shrinkage[..., None] * (linear[:, None] - linear) + by_pair[:, None] - by_pair
 
 
-def _student_numbers(rng: np.random.Generator, n_resamples: int, degrees: int) -> NDArray[np.float64]:
+def _student_numbers(rng: np.random.Generator, n_resamples: int, degrees: int) -> Floats:
     """Return numbers ``(n_resamples, degrees)`` of Student's distribution, whose variance is the same for a draw."""
     normal = rng.standard_normal((n_resamples, degrees))
     return normal / np.sqrt(rng.chisquare(degrees, (n_resamples, 1)) / degrees)
 
 
-def critical_value(null: NDArray[np.float64], observed: float, level: float) -> tuple[float, float]:
+def critical_value(null: Floats, observed: float, level: float) -> tuple[float, float]:
     """Return the p-value of an observed value, and the largest value whose p-value is above ``1 - level``.
 
     This is the k-th largest of ``null (n_resamples,)``, with ``k = (n_resamples + 1) (1 - level)`` rounded down, and
@@ -346,13 +345,13 @@ def critical_value(null: NDArray[np.float64], observed: float, level: float) -> 
     return MonteCarloDistribution(null).sf(observed), largest
 
 
-def largest_deviations(differences: Differences, drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+def largest_deviations(differences: Differences, drawn: Floats) -> Floats:
     """Return the largest studentised deviation of all pairs on each bootstrap sample, ``(n_resamples,)``."""
     error = np.sqrt(differences.variance)[..., None]
     return np.abs(np.divide(drawn, error, out=np.zeros_like(drawn), where=error > 0)).max(axis=(0, 1))
 
 
-def _deviations(draws: BootstrapDraws, models: Sequence[Terms]) -> NDArray[np.float64]:
+def _deviations(draws: BootstrapDraws, models: Sequence[Terms]) -> Floats:
     """Return the linear deviations and those of pairs, ``(2, n_models, n_resamples)``."""
     n_units = len(models[0].scores)  # observations or groups
     blocks = []
@@ -362,13 +361,13 @@ def _deviations(draws: BootstrapDraws, models: Sequence[Terms]) -> NDArray[np.fl
     return np.concatenate(blocks, axis=-1)
 
 
-def _contrast(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+def _contrast(covariance: Floats) -> Floats:
     """Return the variance of every difference."""
     alone = covariance.diagonal()
     return np.add.outer(alone, alone) - 2 * covariance
 
 
-def _exceeds_rounding(covariance: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _exceeds_rounding(covariance: Floats) -> Booleans:
     """Return whether the variance of a difference is more than what rounding leaves of those of the two models."""
     alone = covariance.diagonal()
     return _contrast(covariance) > TIE_TOLERANCE * np.add.outer(alone, alone)

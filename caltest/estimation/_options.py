@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._arrays import Integers
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import Sample, induce
@@ -126,7 +126,7 @@ def look_for(
 
 
 def looked_at(
-    prob: NDArray[Any], outcome: NDArray[np.int64], look: LensLike, options: Mapping[str, Any]
+    prob: NDArray[Any], outcome: Integers, look: LensLike, options: Mapping[str, Any]
 ) -> tuple[Sample, dict[str, Any]]:
     """Return the sample of validated predictions behind a lens, and what its result says of the lens."""
     weight, *others = (options.get(name) for name in ("sample_weight", "groups", "time", "lead"))

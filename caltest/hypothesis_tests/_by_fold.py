@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import few_draws, impossible_note, warn_before
 from caltest.hypothesis_tests._evidence import Evidence
+from caltest.predictions._arrays import Integers
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import induce
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -200,7 +201,7 @@ def _by_observation(folds: Folds, each: dict[str, Any]) -> dict[str, Any]:
     return {name: values for name, values in given.items() if values is not None}
 
 
-def refuse_divided_groups(group: NDArray[np.int64], fold: NDArray[np.int64]) -> None:
+def refuse_divided_groups(group: Integers, fold: Integers) -> None:
     """Raise ValueError if observations of a group lie in several folds."""
     pairs = np.unique(np.stack([group, fold]), axis=1)
     if len(pairs[0]) > len(np.unique(pairs[0])):
@@ -352,14 +353,14 @@ def fold_notes(names: Sequence[str], results: Sequence[Any]) -> list[Note]:
     ]
 
 
-def _of_all(test: TestResult, rows: NDArray[np.int64]) -> TestResult:
+def _of_all(test: TestResult, rows: Integers) -> TestResult:
     """Return a test of a fold that names observations by their number among those of all folds."""
     impossible = rows[test.impossible_samples]
     others = tuple(note for note in test.notes if note.code != _IMPOSSIBLE)
     return replace(test, impossible_samples=impossible, notes=(*others, *impossible_note(impossible)))
 
 
-def labels_of(outcome: NDArray[np.int64], classes: Sequence[Any] | None) -> NDArray[Any]:
+def labels_of(outcome: Integers, classes: Sequence[Any] | None) -> NDArray[Any]:
     """Return labels as the functions take them: class indices, or the names of the classes."""
     if classes is None:
         return outcome

@@ -19,6 +19,7 @@ from caltest.hypothesis_tests._diagnostics import (
     stopping_of_tests,
 )
 from caltest.hypothesis_tests._residual_correlation import noting_correlation
+from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassWise, Confidence
 from caltest.predictions._sample import induce
@@ -141,7 +142,7 @@ def plan_of_table(
     return looks, stopping_of_tests(len(looks), options, prob.size), notes
 
 
-def inside_region(region: Region | None, prob: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+def inside_region(region: Region | None, prob: Floats) -> Booleans | None:
     """Return which observations of the caller a region of the predictions holds; None without a region."""
     if region is None:
         return None
@@ -150,7 +151,7 @@ def inside_region(region: Region | None, prob: NDArray[np.float64]) -> NDArray[n
     return inside
 
 
-def within(view: LensView, inside: NDArray[np.bool_] | None) -> LensView:
+def within(view: LensView, inside: Booleans | None) -> LensView:
     """Return a view without the observations outside."""
     return view if inside is None else view.take(np.flatnonzero(inside[view.sample.row]))
 

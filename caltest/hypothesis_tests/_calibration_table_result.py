@@ -10,8 +10,8 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions._lenses import Canonical, ClassWise
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
@@ -136,7 +136,7 @@ class CalibrationTable(Decided, Result):
         return replace(self, tests=tuple(tests), **changes)
 
     @cached_property
-    def pvalue_adjusted(self) -> NDArray[np.float64]:
+    def pvalue_adjusted(self) -> Floats:
         """P-values adjusted for the number of tests, ``(n_tests,)``."""
         return correct_pvalues([test.pvalue for test in self.tests], self.correction)
 
@@ -166,7 +166,7 @@ class CalibrationTable(Decided, Result):
         return sum(self.fold_sizes) or max(test.n_samples for test in self.tests)
 
     @property
-    def rejected_tests(self) -> NDArray[np.bool_]:
+    def rejected_tests(self) -> Booleans:
         """Whether each test rejects after the correction, ``(n_tests,)``."""
         return rejects(self.pvalue_adjusted, self.alpha)
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._by_fold import combine_tests, each_fold, pool
 from caltest.hypothesis_tests._calibration import calibration_test
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._frames import read_observations
 from caltest.predictions.inputs._parts import Folds
@@ -53,9 +54,9 @@ class CrossValidatedTests(TestResult):
     """
 
     y_true: NDArray[Any]
-    y_prob: NDArray[np.float64]
-    fold: NDArray[np.int64]
-    observations: NDArray[np.int64]
+    y_prob: Floats
+    fold: Integers
+    observations: Integers
     classes: tuple[Any, ...]
 
     _left_out: ClassVar[frozenset[str]] = TestResult._left_out | {"y_true", "y_prob", "fold", "observations"}
@@ -170,8 +171,8 @@ def cross_val_calibration(
 
 
 def _out_of_fold(
-    estimator: Any, features: Any, y: ArrayLike, cv: Any, groups: NDArray[np.int64] | None
-) -> tuple[NDArray[Any], list[Any], list[NDArray[np.int64]], list[NDArray[np.float64]]]:
+    estimator: Any, features: Any, y: ArrayLike, cv: Any, groups: Integers | None
+) -> tuple[NDArray[Any], list[Any], list[Integers], list[Floats]]:
     """Return labels, classes, and for each split the observations that are tested with their predictions."""
     from sklearn.base import clone
     from sklearn.model_selection import StratifiedGroupKFold, check_cv

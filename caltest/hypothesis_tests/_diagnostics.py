@@ -8,10 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from caltest.hypothesis_tests._evidence import Evidence
+from caltest.predictions._arrays import Integers
 from caltest.predictions._lens import LensLike, lens_name, lens_short_name
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import few_cells_notes
@@ -265,7 +263,7 @@ def _is_constant(component: ComponentResult) -> bool:
     return bool(component.null.std <= TIE_TOLERANCE * abs(component.null.mean))
 
 
-def impossible_note(rows: NDArray[np.int64]) -> list[Note]:
+def impossible_note(rows: Integers) -> list[Note]:
     """Name these observations, if there are any: their label had been given probability 0."""
     if not rows.size:
         return []

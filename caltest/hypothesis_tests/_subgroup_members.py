@@ -9,7 +9,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Booleans, Integers
 from caltest.predictions.files._levels import MOST_LEVELS, merged_levels
@@ -138,7 +137,7 @@ def _notes(unused: list[str], number: int, most: int) -> list[Note]:
 
 def subgroup_members(
     subgroup: Any, n_samples: int, argument: str = "subgroup"
-) -> tuple[list[str], list[NDArray[np.bool_]], bool]:
+) -> tuple[list[str], list[Booleans], bool]:
     """Return the name of each subgroup, which observations it holds, and whether subgroups may overlap."""
     columns = columns_of(subgroup, n_samples, argument)
     names, members = [], []
@@ -179,7 +178,7 @@ def _plain(values: Any) -> Any:
     return values if type(values).__module__.startswith(("pandas", "numpy")) else list(values)
 
 
-def _levels(values: Any, argument: str) -> tuple[list[Any], NDArray[np.int64]]:
+def _levels(values: Any, argument: str) -> tuple[list[Any], Integers]:
     """Return the levels that occur and that of each observation; categories keep their order, others are sorted."""
     import pandas as pd
 

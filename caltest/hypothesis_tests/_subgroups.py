@@ -18,7 +18,7 @@ from caltest.hypothesis_tests._diagnostics import ask_together, stopping_of_test
 from caltest.hypothesis_tests._parts_table import PartsTable
 from caltest.hypothesis_tests._residual_correlation import noting_correlation
 from caltest.hypothesis_tests._subgroup_members import MOST_SEGMENTS, Segments, subgroup_members
-from caltest.predictions._arrays import Booleans, Floats
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._user_functions import Region
@@ -421,7 +421,7 @@ def subgroup_tests(
     return noting_correlation(tests, base, options)
 
 
-def _counted(region: Region | None, whole: LensView, n_samples: int) -> NDArray[np.bool_]:
+def _counted(region: Region | None, whole: LensView, n_samples: int) -> Booleans:
     """Return which observations have weight and lie in a region."""
     inside = inside_region(region, whole.sample.given)
     counted = np.zeros(n_samples, dtype=bool)
@@ -430,8 +430,8 @@ def _counted(region: Region | None, whole: LensView, n_samples: int) -> NDArray[
 
 
 def _inside(
-    region: Region | None, whole: LensView, names: list[str], members: list[NDArray[np.bool_]]
-) -> tuple[list[str], list[NDArray[np.bool_]]]:
+    region: Region | None, whole: LensView, names: list[str], members: list[Booleans]
+) -> tuple[list[str], list[Booleans]]:
     """Return the subgroups that have observations in a region, without those outside."""
     if region is None:
         return names, members
@@ -440,7 +440,7 @@ def _inside(
     return [name for name, _ in found], [held for _, held in found]
 
 
-def _label_notes(members: Sequence[NDArray[np.bool_]], outcome: NDArray[np.int64]) -> list[Note]:
+def _label_notes(members: Sequence[Booleans], outcome: Integers) -> list[Note]:
     """Return a note if the subgroups determine every label: they must depend on predictions and covariates only."""
     several = [outcome[inside] for inside in members if np.count_nonzero(inside) > 1]
     if not several or len(np.unique(outcome)) == 1 or any((labels != labels[0]).any() for labels in several):

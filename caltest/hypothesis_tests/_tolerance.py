@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.estimation._options import LevelOptions, look_at
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.hypothesis_tests._diagnostics import describe_answer, impossible_note
+from caltest.predictions._arrays import Floats
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._quantiles import AgainstRest
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -27,9 +28,7 @@ from caltest.results._margin_verdict import MarginFinding, MarginVerdict
 from caltest.statistics import HosmerLemeshow
 
 
-def tolerance_pvalue(
-    statistic: ArrayLike, df: ArrayLike, n_samples: ArrayLike, margin: ArrayLike
-) -> float | NDArray[np.float64]:
+def tolerance_pvalue(statistic: ArrayLike, df: ArrayLike, n_samples: ArrayLike, margin: ArrayLike) -> float | Floats:
     r"""Compute the p-values of a tolerance test from chi-squared statistics of calibration.
 
     .. math:: p = P\bigl(\chi^2_\mathrm{df}(n \varepsilon_0^2) \ge C\bigr)
@@ -96,9 +95,7 @@ def tolerance_pvalue(
     return float(pvalue) if pvalue.ndim == 0 else pvalue
 
 
-def _noncentral_tail(
-    x: NDArray[np.float64], df: NDArray[np.float64], noncentrality: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _noncentral_tail(x: Floats, df: Floats, noncentrality: Floats) -> Floats:
     """Return P(non-central chi-squared >= x); below 1e-130, where SciPy's value breaks off, Chernoff's bound of it."""
     from scipy.stats import ncx2
 
@@ -111,7 +108,7 @@ def _noncentral_tail(
     return np.where(near, found, np.where(x < mean, 1.0, np.exp(log_bound)))
 
 
-def _numbers(values: ArrayLike, name: str, *, positive: bool = False) -> NDArray[np.float64]:
+def _numbers(values: ArrayLike, name: str, *, positive: bool = False) -> Floats:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (ValueError, TypeError):

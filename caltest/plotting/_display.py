@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation.curves._reliability_curve import ReliabilityCurve, reliability_curve
 from caltest.plotting._axes import literal, single
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._arguments import read_problem
 from caltest.predictions.inputs._class_columns import plain_dates
 from caltest.predictions.inputs._frames import read_observations, refuse_other_indexes
@@ -84,9 +85,9 @@ class ReliabilityDisplay:
 
     def __init__(
         self,
-        prob_true: NDArray[np.float64],
-        prob_pred: NDArray[np.float64],
-        y_prob: NDArray[np.float64],
+        prob_true: Floats,
+        prob_pred: Floats,
+        y_prob: Floats,
         *,
         estimator_name: str | None = None,
         pos_label: Any = None,
@@ -331,10 +332,10 @@ def _read(y_true: Any, y_prob: Any, pos_label: Any, kind: str) -> tuple[NDArray[
 class _Between:
     """Bins between inner edges, closed above, as scikit-learn cuts them; edges may be 0, 1 or repeated."""
 
-    def __init__(self, edges: NDArray[np.float64]) -> None:
+    def __init__(self, edges: Floats) -> None:
         self._edges = edges
 
-    def __call__(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def __call__(self, prob: Floats) -> Integers:
         return np.searchsorted(self._edges, prob[:, 1])
 
 

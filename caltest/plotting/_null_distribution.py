@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.plotting._axes import (
@@ -24,6 +23,7 @@ from caltest.plotting._axes import (
     wrapped,
 )
 from caltest.plotting._heading import first_sentence, head_figure, what_is_shown
+from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_count
 from caltest.results._component_result import ComponentResult
@@ -234,10 +234,10 @@ def _draw(part: ComponentResult, ax: Axes, quantity: str, *, bound: bool, findin
 class _Columns:
     """Columns ``(n,)``: left ends, widths and probabilities, and whether they are as extreme as the observed value."""
 
-    left: NDArray[np.float64]
-    width: NDArray[np.float64]
-    height: NDArray[np.float64]
-    extreme: NDArray[np.bool_]
+    left: Floats
+    width: Floats
+    height: Floats
+    extreme: Booleans
 
 
 def _columns(part: ComponentResult) -> _Columns:
@@ -260,7 +260,7 @@ def _columns(part: ComponentResult) -> _Columns:
     return _Columns(edges[:-1], np.diff(edges), height, edges[:-1] >= observed - slack - 1e-9 * (edges[1] - edges[0]))
 
 
-def _edges(low: float, high: float, observed: float, n_columns: int) -> NDArray[np.float64]:
+def _edges(low: float, high: float, observed: float, n_columns: int) -> Floats:
     """Return the ends of columns of one width that cover both numbers; one is the observed value if it is between."""
     width = (high - low) / n_columns or 1.0
     first = observed - width * np.ceil((observed - low) / width) if low < observed < high else low

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest.estimation.uncertainty._prediction_distribution import EDGES, LINEAR, LOGIT
 from caltest.plotting._axes import DASHED, DENSITY, LINE, below, legend_below, literal, room
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._validation import validate_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
+Array = Floats
 
 SCALES = ("linear", "logit", "equal-mass")
 _PANEL = 0.62  # inches, so that what is below the axes does not depend on their size, which layouts rely on
@@ -255,7 +255,7 @@ def _extended(function: Callable[[Array], Array], domain: Callable[[Array], Arra
     return extended
 
 
-def _apart(place: Array, distance: float) -> NDArray[np.int64]:
+def _apart(place: Array, distance: float) -> Integers:
     """Return the positions of ticks that are far enough from each other; both ends win."""
     if not place.size:
         return np.zeros(0, dtype=np.int64)

@@ -7,7 +7,6 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest.estimation.simplex._simplex_diagram import SimplexDiagram
 from caltest.plotting._axes import (
@@ -25,6 +24,7 @@ from caltest.plotting._axes import (
     single,
 )
 from caltest.plotting._heading import decided_in_cells
+from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions.cells._simplex_grid import SimplexGrid
 from caltest.predictions.inputs._validation import validate_level
 from caltest.results._description import counted, percent
@@ -169,7 +169,7 @@ def _checked_axes(ax: Axes | None, *, solid: bool) -> Any:
     raise ValueError(msg)
 
 
-def share_scale(share: NDArray[np.float64]) -> tuple[Colormap, Normalize]:
+def share_scale(share: Floats) -> tuple[Colormap, Normalize]:
     """Return colours of shares, on a logarithmic scale if the largest is more than ten times the smallest."""
     from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 
@@ -212,7 +212,7 @@ def _draw_triangle(diagram: SimplexDiagram, ax: Axes, level: float | None, optio
 class _Kind(NamedTuple):
     """Cells that look alike: which, their colour, the width of their arrows, and what the legend calls them."""
 
-    chosen: NDArray[np.bool_]
+    chosen: Booleans
     colour: str
     width: float
     words: str
@@ -236,7 +236,7 @@ def _by_count(diagram: SimplexDiagram, kind: _Kind) -> list[Any]:
     return [to_rgba(kind.colour, FAINT + (1 - FAINT) * each) for each in share]
 
 
-def _ellipse(mean: NDArray[np.float64], covariance: NDArray[np.float64], level: float) -> Any:
+def _ellipse(mean: Floats, covariance: Floats, level: float) -> Any:
     from matplotlib.patches import Ellipse
 
     size, axes = np.linalg.eigh(TRIANGLE.T @ covariance @ TRIANGLE)

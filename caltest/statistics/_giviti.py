@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_count, validate_level
@@ -161,8 +161,8 @@ class _Null:
 
     slope: Floats
     size: float
-    never: NDArray[np.bool_]
-    always: NDArray[np.bool_]
+    never: Booleans
+    always: Booleans
 
     @classmethod
     def of(cls, sample: Sample) -> _Null:
@@ -176,5 +176,5 @@ class _Null:
     def twice_log_likelihood(self, happened: NDArray[Any]) -> Floats:
         return 2 * (in_equal_batches(lambda part: part @ self.slope, happened) - self.size)
 
-    def contradicted(self, outcomes: NDArray[Any]) -> NDArray[np.bool_]:
+    def contradicted(self, outcomes: NDArray[Any]) -> Booleans:
         return np.asarray((outcomes[:, self.never] == 1).any(axis=1) | (outcomes[:, self.always] == 0).any(axis=1))

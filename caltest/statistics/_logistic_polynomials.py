@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._arrays import Floats
+from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions._sample import Sample
 from caltest.statistics._base import in_equal_batches
 from caltest.statistics._logistic_curves import LogisticCurves, expit
@@ -53,7 +53,7 @@ class LogisticPolynomials:
     node: Floats = field(init=False)
     node_weight: Floats = field(init=False)
     curves: list[LogisticCurves] = field(init=False)
-    _beside: NDArray[np.bool_] = field(init=False)
+    _beside: Booleans = field(init=False)
     _recurrence: tuple[list[float], list[float]] = field(init=False)
     _features: Floats = field(init=False)
     _rounding: float = field(init=False)
@@ -148,7 +148,7 @@ class LogisticPolynomials:
             twice.append(-2 * (np.logaddexp(0.0, np.where(happened == 1, -logit, logit)) @ self.weight))
         return found, np.array(twice)
 
-    def are_steep(self, logit: Floats) -> NDArray[np.bool_]:
+    def are_steep(self, logit: Floats) -> Booleans:
         """Return whether logits ``(..., n_nodes)`` differ too much between nodes, which then need all predictions."""
         return np.asarray((np.abs(np.diff(logit)) * self._beside).max(axis=-1, initial=0.0) > _STEEP)
 
@@ -168,7 +168,7 @@ def fit_polynomials(sample: Sample, last_degree: int) -> LogisticPolynomials:
     return LogisticPolynomials(logit[inner], sample.weight_or_ones[inner], last_degree)
 
 
-def _nodes(x: Floats, weight: Floats, most_values: int) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+def _nodes(x: Floats, weight: Floats, most_values: int) -> tuple[Floats, Floats, Booleans]:
     """Return nodes and their weights, whose sums of smooth functions are those of weighted observations.
 
     The third array ``(n_nodes - 1,)`` says whether observations of one cell are represented by neighbouring nodes.

@@ -9,9 +9,10 @@ from functools import partial
 from typing import ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.estimation._options import EstimateOptions, look_for
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import few_cells_notes
@@ -90,7 +91,7 @@ class BootstrapInterval(Result):
     confidence_interval: ConfidenceInterval
     confidence_level: float
     standard_error: float
-    bootstrap_distribution: NDArray[np.float64] = field(repr=False)
+    bootstrap_distribution: Floats = field(repr=False)
     kind: str
     bias_correction: float | None
     acceleration: float | None
@@ -295,7 +296,7 @@ def bootstrap_interval(
     )
 
 
-def _notes(estimate: float, values: NDArray[np.float64]) -> tuple[Note, ...]:
+def _notes(estimate: float, values: Floats) -> tuple[Note, ...]:
     """Return a caution if the estimate is outside its bootstrap distribution, or if nothing varies."""
     if np.ptp(values) == 0:
         text = "The statistic has the same value on every bootstrap sample, so its variability cannot be estimated."
@@ -313,7 +314,7 @@ def _notes(estimate: float, values: NDArray[np.float64]) -> tuple[Note, ...]:
     )
 
 
-def _bias_correction(estimate: float, values: NDArray[np.float64]) -> float:
+def _bias_correction(estimate: float, values: Floats) -> float:
     """Return z0; an estimate outside all values counts as half a value from the end."""
     from scipy.special import ndtri
 
@@ -329,7 +330,7 @@ def _left_out(sample: Sample, rng: np.random.Generator) -> LeftOut:
     return LeftOut.each((rng.permutation(n) % _GROUPS)[unit])
 
 
-def _acceleration(values: NDArray[np.float64]) -> float:
+def _acceleration(values: Floats) -> float:
     """Return the acceleration; 0 where nothing varies."""
     deviation = values.mean() - values
     squares = np.square(deviation).sum()
@@ -337,7 +338,7 @@ def _acceleration(values: NDArray[np.float64]) -> float:
     return 0.0 if negligible else float((deviation**3).sum() / (6 * squares**1.5))
 
 
-def _corrected(shares: NDArray[np.float64], correction: float, acceleration: float) -> NDArray[np.float64]:
+def _corrected(shares: Floats, correction: float, acceleration: float) -> Floats:
     """Return the shares of the bootstrap distribution below the ends of "BCa"."""
     from scipy.special import ndtr, ndtri
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation._options import ScoreOptions, event_of
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -21,7 +22,7 @@ from caltest.statistics._isotonic import SCORES, climatological_score, recalibra
 _TIED = 1e-9  # relative; probabilities that differ by rounding
 
 
-def accuracy_of(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+def accuracy_of(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> Floats:
     """Return whether the outcome of each observation is the most probable one, ``(n_samples,)``; 1 / m if m are tied.
 
     Scores of predictions, comparisons, studies and tests all count right labels by this function.
@@ -35,47 +36,47 @@ def accuracy_of(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> NDArra
     return np.asarray(own / n_tied, dtype=np.float64)
 
 
-def brier_of(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+def brier_of(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> Floats:
     """Return the Brier score of each observation, ``(n_samples,)``; of two outcomes half the sum of squares."""
     return brier_terms(prob, _own(prob, outcome))[:, 0]
 
 
-def log_of(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+def log_of(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> Floats:
     """Return the logarithmic score of each observation in nats, ``(n_samples,)``, infinite for probability 0."""
     return log_terms(prob, _own(prob, outcome))[:, 0]
 
 
-def spherical_of(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+def spherical_of(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> Floats:
     """Return the spherical score of each observation, ``(n_samples,)``; larger is better."""
     return spherical_terms(prob, _own(prob, outcome))[:, 0]
 
 
-def brier_terms(prob: NDArray[Any], own: NDArray[Any]) -> NDArray[np.float64]:
+def brier_terms(prob: NDArray[Any], own: NDArray[Any]) -> Floats:
     """Return the Brier scores of outcomes whose probabilities are ``own``, ``(n_samples, n)``."""
     missed = np.square(1 - own)
     return np.asarray(missed if prob.shape[1] == 2 else missed + (_squares(prob) - np.square(own)))
 
 
-def log_terms(prob: NDArray[Any], own: NDArray[Any]) -> NDArray[np.float64]:
+def log_terms(prob: NDArray[Any], own: NDArray[Any]) -> Floats:
     """Return the logarithmic scores of outcomes whose probabilities are ``own``, ``(n_samples, n)``."""
     with np.errstate(divide="ignore"):
         return 0.0 - np.log(np.maximum(own, 0.0))
 
 
-def spherical_terms(prob: NDArray[Any], own: NDArray[Any]) -> NDArray[np.float64]:
+def spherical_terms(prob: NDArray[Any], own: NDArray[Any]) -> Floats:
     """Return the spherical scores of outcomes whose probabilities are ``own``, ``(n_samples, n)``."""
     return np.asarray(own / np.sqrt(_squares(prob)))
 
 
-def _own(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+def _own(prob: NDArray[Any], outcome: NDArray[np.integer[Any]]) -> Floats:
     return np.asarray(prob[np.arange(len(prob)), outcome], dtype=np.float64)[:, None]
 
 
-def _squares(prob: NDArray[Any]) -> NDArray[np.float64]:
+def _squares(prob: NDArray[Any]) -> Floats:
     return np.einsum("ik,ik->i", prob, prob, dtype=np.float64)[:, None]
 
 
-def mean_of(values: NDArray[np.float64], weight: NDArray[np.float64] | None) -> float:
+def mean_of(values: Floats, weight: Floats | None) -> float:
     """Return the weighted mean of values of observations; those of weight 0 do not count, infinite ones neither."""
     if weight is not None:
         values, weight = values[weight > 0], weight[weight > 0]

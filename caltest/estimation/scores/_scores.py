@@ -357,7 +357,7 @@ def underconfidence_score(
     return float(np.average((1 - confidence) * right, weights=weight))
 
 
-_Induced = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.float64] | None]
+_Induced = tuple[Floats, NDArray[Any], Floats | None]
 
 
 def _induced(

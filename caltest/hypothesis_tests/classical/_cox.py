@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._calibration import look_at
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.hypothesis_tests._diagnostics import describe_answer
+from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -320,19 +321,17 @@ class _Fit:
         return Answer(statistic, sample, value, null, pvalue, *one, (null,), "asymptotic", tail=tail)
 
 
-def _overlap(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:
+def _overlap(x: Floats, y: Floats) -> bool:
     """Return whether neither x nor -x separates the labels, so that the likelihood has a maximum."""
     without, with_event = x[y == 0], x[y == 1]
     return bool(without.max() > with_event.min() and with_event.max() > without.min())
 
 
-def _log_likelihood(y: NDArray[np.float64], logit: NDArray[np.float64]) -> float:
+def _log_likelihood(y: Floats, logit: Floats) -> float:
     return -float(np.logaddexp(0, np.where(y == 1, -logit, logit)).sum())
 
 
-def _logistic(
-    y: NDArray[np.float64], design: NDArray[np.float64], offset: NDArray[np.float64]
-) -> tuple[list[float], list[float], float]:
+def _logistic(y: Floats, design: Floats, offset: Floats) -> tuple[list[float], list[float], float]:
     """Return coefficients, standard errors and the log-likelihood of a logistic regression that has a maximum."""
     from statsmodels.discrete.discrete_model import Logit
     from statsmodels.tools.sm_exceptions import ConvergenceWarning

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration import look_at, run_test
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.hypothesis_tests._diagnostics import describe_answer
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -251,9 +252,7 @@ class Bound(UnknownDistribution):
         return Tail(self.sf(x), math.inf, said)
 
 
-def _bootstrap(
-    similarity: Similarity, sample: Sample, n_resamples: int, rng: SeedLike
-) -> tuple[float, NDArray[np.float64]]:
+def _bootstrap(similarity: Similarity, sample: Sample, n_resamples: int, rng: SeedLike) -> tuple[float, Floats]:
     """Return the unbiased estimate and its bootstrap values under the hypothesis, ``(n_resamples,)``."""
     n = sample.n_samples
     parts = []
@@ -265,9 +264,7 @@ def _bootstrap(
     return float((row_sums.sum() - diagonal.sum()) / (n * (n - 1))), np.concatenate(parts)
 
 
-def _weighted_sums(
-    similarity: Similarity, sample: Sample, times: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _weighted_sums(similarity: Similarity, sample: Sample, times: Floats) -> tuple[Floats, Floats, Floats]:
     """Return w'Hw for every row w of ``times``, the row sums of H, and its diagonal, without storing H."""
     residual = residuals(sample, sample.outcome)
     forms = np.zeros(len(times))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Integers
 from caltest.predictions.inputs._parts import names_an_id
 from caltest.predictions.inputs._refusals import refuse, refuse_if
 from caltest.results._note import warn_user
@@ -18,7 +19,7 @@ _FEW_NUMBERS = 8
 _N_RANGES = 4
 
 
-def levels_of(name: str, column: NDArray[Any], n_ranges: int = 4) -> tuple[list[str], NDArray[np.int64]]:
+def levels_of(name: str, column: NDArray[Any], n_ranges: int = 4) -> tuple[list[str], Integers]:
     """Return the name of each level of a column, and the level of each observation.
 
     Parameters
@@ -71,7 +72,7 @@ def levels_of(name: str, column: NDArray[Any], n_ranges: int = 4) -> tuple[list[
     return names, level
 
 
-def merged_levels(name: str, column: Any, fewest: int) -> tuple[list[str], NDArray[np.int64]]:
+def merged_levels(name: str, column: Any, fewest: int) -> tuple[list[str], Integers]:
     """Return the levels of a column as `levels_of` does, but merged where they hold few observations.
 
     Parameters
@@ -119,9 +120,7 @@ def _are_quantities(values: Any) -> bool:
     return values.dtype.kind in "iufMm" and values.nunique() > _FEW_NUMBERS
 
 
-def _with_missing(
-    name: str, names: list[str], values: Any, code: NDArray[np.int64]
-) -> tuple[list[str], NDArray[np.int64]]:
+def _with_missing(name: str, names: list[str], values: Any, code: Integers) -> tuple[list[str], Integers]:
     """Return the names with that of missing values, if there are any, and the level of each value."""
     present = values.notna().to_numpy()
     level = np.full(len(values), len(names), dtype=np.int64)
@@ -129,7 +128,7 @@ def _with_missing(
     return [*names, *[f"{name} missing".strip()] * (not present.all())], level
 
 
-def _ranges(name: str, values: Any, n_ranges: int, fewest: int = 1) -> tuple[list[str], NDArray[np.int64]]:
+def _ranges(name: str, values: Any, n_ranges: int, fewest: int = 1) -> tuple[list[str], Integers]:
     """Divide numbers or dates into ranges with about the same number of observations; ties stay together."""
     rank = values.rank(method="average", pct=True).to_numpy()
     code = np.unique(np.ceil(rank * n_ranges - 1e-9), return_inverse=True)[1]
@@ -148,7 +147,7 @@ def _said(name: str, value: str) -> str:
     return f"{name}={value}" if name else value
 
 
-def _values(name: str, values: Any) -> tuple[list[str], NDArray[np.int64]]:
+def _values(name: str, values: Any) -> tuple[list[str], Integers]:
     """Return the values in their order, the rarest of many texts as one."""
     counts = values.value_counts()
     if len(counts) > max(MOST_LEVELS, len(values) / 2):
@@ -163,7 +162,7 @@ def _values(name: str, values: Any) -> tuple[list[str], NDArray[np.int64]]:
     return _named(name, values, kept, len(counts))
 
 
-def _named(name: str, values: Any, kept: list[Any], n_values: int) -> tuple[list[str], NDArray[np.int64]]:
+def _named(name: str, values: Any, kept: list[Any], n_values: int) -> tuple[list[str], Integers]:
     """Return the values that are kept in their order, and the others as one."""
     try:
         kept = sorted(kept)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Integers
 from caltest.predictions.files._columns import (
     LABEL_NAMES,
     LABEL_WORDS,
@@ -104,7 +105,7 @@ class PredictionFile:
     matched_by: str = ""
     reading: Mapping[str, str] = field(default_factory=dict)
     noticed: tuple[str, ...] = ()
-    rows: NDArray[np.int64] | None = None
+    rows: Integers | None = None
     offered_time: OfferedTime | None = None
 
     @property

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Integers
 from caltest.predictions.files._columns import PROB_NAMES, Columns, guess_prob, named_as_labels
 from caltest.predictions.files._formats import read_arrays, read_table
 from caltest.predictions.files._layouts import arranged
@@ -224,7 +225,7 @@ def read_columns(
     n_samples: int | None,
     *,
     as_text: bool,
-    rows: NDArray[np.int64] | None = None,
+    rows: Integers | None = None,
     file_format: str | None = None,
     **reading: Any,
 ) -> dict[str, NDArray[Any]]:

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from caltest.predictions._arrays import Integers
 from caltest.predictions.files._source import Named, UndecidedError
 from caltest.predictions.inputs._refusals import require
 
@@ -42,9 +40,9 @@ class Table(Named):
     place: Callable[[int], str] = "in row {}".format
     reading: dict[str, str] = field(default_factory=dict)
     named: bool = True
-    taken: NDArray[np.int64] | None = None
+    taken: Integers | None = None
 
-    def rows(self, kept: NDArray[np.int64]) -> Table:
+    def rows(self, kept: Integers) -> Table:
         """Return a table of some of the rows, whose places are those of the file."""
         taken = kept if self.taken is None else self.taken[kept]
         frame = self.frame.iloc[kept].reset_index(drop=True)

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Booleans
 from caltest.predictions.files._table import Table, is_number, shortened
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._scale import INPUTS as SCALES
@@ -235,7 +236,7 @@ def without_missing(table: Table, needed: Sequence[str], prob: Sequence[str]) ->
     return table.rows(np.flatnonzero(~missing))
 
 
-def _selection(table: Table, no_label: NDArray[np.bool_], prob: Sequence[str]) -> str:
+def _selection(table: Table, no_label: Booleans, prob: Sequence[str]) -> str:
     """Return a sentence if predictions without a label differ from the others at a level of 1 %."""
     columns = [table.frame[name] for name in prob]
     if not no_label.any() or not all(column.dtype.kind == "f" for column in columns):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation.scores._score_decomposition import accuracy_of, log_of, mean_of
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_rng
 from caltest.recalibration.maps._base import Recalibrator, fit_quietly, names_of_methods, on_indices, validate_methods
@@ -125,7 +126,7 @@ class AutomaticCalibration(AnswersOtherNames, Recalibrator):
             refuse("`candidates` must hold at least one method, such as TemperatureScaling(), got none.")
         validate_methods(self.candidates, "candidates")
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> None:
+    def _fit(self, values: NDArray[Any], outcome: Integers, weight: Floats | None) -> None:
         candidates = default_candidates() if self.candidates is None else list(self.candidates)
         names = names_of_methods(candidates)
         share = np.ones(len(outcome)) if weight is None else weight
@@ -191,10 +192,10 @@ def default_candidates() -> list[Recalibrator]:
 def _held_out(
     method: Recalibrator,
     values: NDArray[Any],
-    outcome: NDArray[np.int64],
-    weight: NDArray[np.float64] | None,
-    fold: NDArray[np.int64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    outcome: Integers,
+    weight: Floats | None,
+    fold: Integers,
+) -> tuple[Floats, Floats] | None:
     """Return log score and right label of each held-out observation; None if the method refuses the data."""
     lost, right = np.zeros((2, len(outcome)))
     held = fold >= 0

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._arguments import one_blas_thread
 from caltest.predictions.inputs._class_columns import show_labels
 from caltest.predictions.inputs._frames import refuse_other_indexes
@@ -91,9 +92,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
     classes: Sequence[Any] | None = None
 
     @abstractmethod
-    def _fit(
-        self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None
-    ) -> Objective | None:
+    def _fit(self, values: NDArray[Any], outcome: Integers, weight: Floats | None) -> Objective | None:
         """Find the map.
 
         Parameters
@@ -154,7 +153,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
         tags.classifier_tags.poor_score = True  # of features that are no predictions
         return tags
 
-    def refuse_absent_classes(self, outcome: NDArray[np.int64]) -> None:
+    def refuse_absent_classes(self, outcome: Integers) -> None:
         """Raise ValueError if a class has no label, for methods with parameters of each class.
 
         Parameters
@@ -360,7 +359,7 @@ def on_indices(method: Recalibrator, n_classes: int) -> Recalibrator:
 
 
 def fit_quietly(
-    method: Recalibrator, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None
+    method: Recalibrator, values: NDArray[Any], outcome: Integers, weight: Floats | None
 ) -> tuple[Recalibrator, list[str]]:
     """Return a clone of a method that is fitted to class indices, and its cautions."""
     with warnings.catch_warnings(record=True) as cautions:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.maps._logits import Objective
@@ -16,7 +17,6 @@ from caltest.recalibration.maps._newton import fit_logistic, log_loss
 from caltest.recalibration.maps._one_vs_rest import class_logarithms, complete, event_logarithms, n_functions, normalise
 from caltest.recalibration.maps._platt_scaling import platt_targets
 
-Floats = NDArray[np.float64]
 _DIRECTIONS = {
     "abm": np.eye(3),
     "am": np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
@@ -97,7 +97,7 @@ class BetaCalibration(Recalibrator):
     def _validate(self) -> None:
         validate_choice(self.parameters, "parameters", ("abm", "am", "ab"))
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> Objective:
+    def _fit(self, values: NDArray[Any], outcome: Integers, weight: Floats | None) -> Objective:
         each = np.ones(len(outcome)) if weight is None else weight
         found, losses = [], np.zeros(2)
         for k, event, rest in class_logarithms(values):

@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._validation import SeedLike, validate_rng
 
 N_FOLDS = 5
 _ALWAYS_FITTED = -1
 
 
-def observation_order(
-    logits: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None = None
-) -> NDArray[np.intp]:
+def observation_order(logits: NDArray[Any], outcome: Integers, weight: Floats | None = None) -> NDArray[np.intp]:
     """Return an order of the observations that depends on neither their own order nor that of the classes.
 
     They are sorted by the logit of their label relative to the largest one, then by their sorted logits and weights, so
@@ -26,9 +25,7 @@ def observation_order(
     return np.lexsort(keys if weight is None else (weight, *keys))
 
 
-def stratified_folds(
-    logits: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None, rng: SeedLike
-) -> NDArray[np.int64]:
+def stratified_folds(logits: NDArray[Any], outcome: Integers, weight: Floats | None, rng: SeedLike) -> Integers:
     """Return the fold of each observation: those of each class are dealt out at random, to folds of equal size.
 
     Chance belongs to observations in the order above, so that the folds are the same for permuted observations. They

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._arrays import Integers
 from caltest.predictions.inputs._arguments import read_problem
 from caltest.predictions.inputs._frames import from_arrow, from_tensor, is_frame, names_of, read_columns
 from caltest.predictions.inputs._refusals import refuse
@@ -40,9 +41,9 @@ class TrainingData:
     """
 
     values: NDArray[Any]
-    outcome: NDArray[np.int64]
+    outcome: Integers
     classes: NDArray[Any]
-    columns: NDArray[np.int64]
+    columns: Integers
     names: list[str] | None
     n_columns: int
 
@@ -116,7 +117,7 @@ def read_training(
 def read_new(
     X: Any,  # noqa: N803
     classes: NDArray[Any],
-    columns: NDArray[np.int64],
+    columns: Integers,
     names: NDArray[Any] | None,
     kind: str,
     *,
@@ -143,7 +144,7 @@ def read_new(
     return _in_order(values, columns) if values.shape[1] == len(columns) else values, _n_columns(given)
 
 
-def _sorted_positions(labels: list[Any]) -> NDArray[np.int64]:
+def _sorted_positions(labels: list[Any]) -> Integers:
     """Return the positions of the labels in sorted order; labels that cannot be compared stay where they are."""
     try:
         return np.array(sorted(range(len(labels)), key=labels.__getitem__), dtype=np.int64)
@@ -151,7 +152,7 @@ def _sorted_positions(labels: list[Any]) -> NDArray[np.int64]:
         return np.arange(len(labels), dtype=np.int64)
 
 
-def _in_order(values: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:
+def _in_order(values: NDArray[Any], columns: Integers) -> NDArray[Any]:
     """Return the columns in an order; the values themselves if they are in this order."""
     return values if (np.diff(columns) > 0).all() else np.ascontiguousarray(values[:, columns])
 

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.maps._logits import Objective, blocks, softmax_in_place
 from caltest.recalibration.maps._newton import minimise, solve_damped
-
-Floats = NDArray[np.float64]
 
 _DECREMENT, _DAMPING = 1e-24, 1e-10  # squared length of the last step; a number for all classes changes nothing
 
@@ -77,7 +76,7 @@ class InterceptCalibration(Recalibrator):
     _scale: ClassVar[str] = "logits"
     _fitted: ClassVar[tuple[str, ...]] = ("intercept_",)
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> Objective:
+    def _fit(self, values: NDArray[Any], outcome: Integers, weight: Floats | None) -> Objective:
         self.refuse_absent_classes(outcome)
         each = np.ones(len(outcome)) if weight is None else weight
         likelihood = _Likelihood(values, outcome, each / each.sum())
@@ -101,7 +100,7 @@ class _Likelihood:
     """The mean negative log-likelihood of intercepts, for labels with weights of sum 1."""
 
     logits: NDArray[Any]
-    outcome: NDArray[np.int64]
+    outcome: Integers
     weight: Floats
 
     def _of_blocks(self, theta: Floats) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._scale import softmax_in_place
 from caltest.recalibration.maps import _newton
 from caltest.recalibration.maps._logits import blocks
@@ -50,7 +51,7 @@ class Layout:
         return 2 * self.n_classes if self.diagonal else self.n_classes * (self.n_classes + 1)
 
     @property
-    def identity(self) -> NDArray[np.float64]:
+    def identity(self) -> Floats:
         """The weights of the map that changes nothing."""
         return np.ones(self.n_classes) if self.diagonal else np.eye(self.n_classes)
 
@@ -61,22 +62,22 @@ class Layout:
         table = theta.reshape(self.n_classes, -1)
         return table[:, :-1], table[:, -1]
 
-    def join(self, weight: NDArray[np.float64], intercept: NDArray[np.float64]) -> NDArray[np.float64]:
+    def join(self, weight: Floats, intercept: Floats) -> Floats:
         """Return the array of weights and intercepts."""
         return np.concatenate([weight, intercept]) if self.diagonal else np.column_stack([weight, intercept]).ravel()
 
-    def tempered(self, inverse: float) -> NDArray[np.float64]:
+    def tempered(self, inverse: float) -> Floats:
         """Return the parameters of temperature scaling."""
         return self.join(inverse * self.identity, np.zeros(self.n_classes))
 
-    def scores(self, logits: NDArray[Any], theta: NDArray[np.float64]) -> NDArray[Any]:
+    def scores(self, logits: NDArray[Any], theta: Floats) -> NDArray[Any]:
         """Return Wz + b in the type of the logits."""
         weight, intercept = self.split(theta.astype(logits.dtype, copy=False))
         scores = logits * weight if self.diagonal else logits @ weight.T
         scores += intercept
         return np.asarray(scores)
 
-    def losses(self, logits: NDArray[Any], outcome: NDArray[np.int64], theta: NDArray[np.float64]) -> Any:
+    def losses(self, logits: NDArray[Any], outcome: Integers, theta: Floats) -> Any:
         """Return the negative log-likelihood of each observation ``(n_samples,)``."""
         found = np.empty(len(logits))
         for rows in blocks(*logits.shape):
@@ -98,7 +99,7 @@ class Curvature:
         What the gradient promises along the step.
     """
 
-    hessian: NDArray[np.float64] | None = None
+    hessian: Floats | None = None
     slope: float = math.inf
 
 
@@ -125,13 +126,13 @@ class LinearMap:
     """
 
     logits: NDArray[Any]
-    outcome: NDArray[np.int64]
-    share: NDArray[np.float64]
-    penalty: NDArray[np.float64]
+    outcome: Integers
+    share: Floats
+    penalty: Floats
     layout: Layout
     curvature: Curvature = field(default_factory=Curvature)
 
-    def loss_and_gradient(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def loss_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Return the penalised negative log-likelihood and its derivatives ``(n_parameters,)``."""
         loss, gradient = 0.0, np.zeros(theta.size)
         by_weight, by_intercept = self.layout.split(gradient)
@@ -152,11 +153,11 @@ class LinearMap:
         loss += float(self.penalty @ theta**2)
         return loss, gradient + 2 * self.penalty * theta
 
-    def hessian(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def hessian(self, theta: Floats) -> Floats:
         """Return the second derivatives of the likelihood ``(n_parameters, n_parameters)``, without the penalty's."""
         return self._diagonal_hessian(theta) if self.layout.diagonal else self._full_hessian(theta)
 
-    def _diagonal_hessian(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _diagonal_hessian(self, theta: Floats) -> Floats:
         k = self.layout.n_classes
         found = np.zeros((theta.size, theta.size))
         for rows in self._blocks:
@@ -174,7 +175,7 @@ class LinearMap:
             found -= terms.T @ terms  # of a matrix with itself NumPy computes one half only
         return found
 
-    def _full_hessian(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _full_hessian(self, theta: Floats) -> Floats:
         r"""Return the second derivatives of the likelihood, of which each number is computed once.
 
         With x = (z, 1) the block of classes :math:`j \ne k` is :math:`-\sum_i v_i p_{ij} p_{ik} x_i x_i^\top`: pairs of
@@ -197,7 +198,7 @@ class LinearMap:
         found[np.diag_indices(k)] = -found.sum(axis=1)
         return found.swapaxes(1, 2).reshape(theta.size, -1)
 
-    def minimise(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    def minimise(self, theta: Floats) -> tuple[Floats, float]:
         """Return the parameters of the smallest loss, from a start, and the loss there."""
         if theta.size > MOST_BY_NEWTON or self.logits.dtype != np.float64:
             return self._by_lbfgs(theta)
@@ -205,7 +206,7 @@ class LinearMap:
         decrement = _DECREMENT[self.layout.diagonal]
         return _newton.minimise(self, theta, decrement=decrement, enough=SEPARATED)
 
-    def newton_step(self, theta: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+    def newton_step(self, theta: Floats, gradient: Floats) -> Floats:
         """Return what Newton's method subtracts from the parameters, ``(n_parameters,)``.
 
         The last second derivatives of a full W, which take longer than several steps, serve as long as the slope falls
@@ -222,22 +223,22 @@ class LinearMap:
         known.slope = float(gradient @ step)
         return step
 
-    def _solve(self, hessian: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _solve(self, hessian: Floats, gradient: Floats) -> Floats:
         return _newton.solve_damped(hessian + np.diag(2 * self.penalty), gradient, _DAMPING)
 
-    def _by_lbfgs(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    def _by_lbfgs(self, theta: Floats) -> tuple[Floats, float]:
         """Search in parameters that have unit curvature at the start, w and b of a class being uncorrelated there."""
         from scipy.optimize import minimize
 
         split, join = self.layout.split, self.layout.join
         of_weight, of_intercept, centre = self._curvatures(theta)
 
-        def inner(u: NDArray[np.float64]) -> NDArray[np.float64]:
+        def inner(u: Floats) -> Floats:
             weight, intercept = split(u)
             w = weight / of_weight
             return join(w, intercept / of_intercept - self._over_logits(w * centre))
 
-        def function(u: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        def function(u: Floats) -> tuple[float, Floats]:
             loss, gradient = self.loss_and_gradient(inner(u))
             by_w, by_b = split(gradient)
             return loss, join((by_w - self._per_class(by_b) * centre) / of_weight, by_b / of_intercept)
@@ -254,7 +255,7 @@ class LinearMap:
         found = minimize(function, start, jac=True, method="L-BFGS-B", options=options)
         return inner(found.x), float(found.fun)
 
-    def _curvatures(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    def _curvatures(self, theta: Floats) -> tuple[Floats, ...]:
         """Return roots of curvatures of weights and intercepts, and the centres of logits for each class."""
         shape = self.layout.identity.shape
         squares, products, alone = np.zeros(shape), np.zeros(shape), np.zeros(self.layout.n_classes)
@@ -277,10 +278,10 @@ class LinearMap:
         """Return the sums of products of values of the classes with the logits that belong to their weights."""
         return np.einsum("ik,ik->k", values, z) if self.layout.diagonal else values.T @ z
 
-    def _over_logits(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _over_logits(self, values: Floats) -> Floats:
         return values if self.layout.diagonal else values.sum(axis=1)
 
-    def _per_class(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _per_class(self, values: Floats) -> Floats:
         return values if self.layout.diagonal else values[:, None]
 
     @cached_property
@@ -288,7 +289,7 @@ class LinearMap:
         return list(blocks(len(self.logits), self.layout.n_classes * (1 if self.layout.diagonal else 8)))
 
 
-def _products_of_pairs(one: NDArray[np.float64], other: NDArray[np.float64], beyond: int) -> NDArray[np.float64]:
+def _products_of_pairs(one: Floats, other: Floats, beyond: int) -> Floats:
     """Return ``one[j] * other[k]`` for all ``k >= j + beyond``, row by row."""
     ends = np.cumsum(np.arange(len(one) - beyond, 0, -1))
     found = np.empty((ends[-1], one.shape[1]))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._class_columns import show_labels
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_number, validate_rng
@@ -37,7 +38,7 @@ def validate_ridge(ridge: Any) -> tuple[float, ...]:
     return tuple(values)
 
 
-def odir_penalty(layout: Layout, ridge: float) -> NDArray[np.float64]:
+def odir_penalty(layout: Layout, ridge: float) -> Floats:
     r"""Return the ridge of each parameter: off-diagonal and intercept regularisation (ODIR).
 
     .. math:: \frac{\lambda}{K (K - 1)} \sum_{j \ne k} W_{jk}^2 + \frac{\lambda}{K} \sum_k b_k^2
@@ -67,7 +68,7 @@ class LinearScaling(Recalibrator):
         validate_ridge(self.ridge)
         validate_rng(self.rng)
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> Objective:
+    def _fit(self, values: NDArray[Any], outcome: Integers, weight: Floats | None) -> Objective:
         ridges, (n_samples, n_classes) = validate_ridge(self.ridge), values.shape
         self.refuse_absent_classes(outcome)
         layout = Layout(n_classes, self._diagonal)
@@ -93,8 +94,8 @@ class LinearScaling(Recalibrator):
         likelihood = LinearMap(values, outcome, weight / weight.sum(), penalty, layout)
         theta, loss = likelihood.minimise(layout.tempered(inverse))
         weights, intercept = layout.split(theta)
-        self.weights_: NDArray[np.float64] = weights.copy()
-        self.intercept_: NDArray[np.float64] = intercept - intercept.mean()  # a number for all classes means nothing
+        self.weights_: Floats = weights.copy()
+        self.intercept_: Floats = intercept - intercept.mean()  # a number for all classes means nothing
         spread = values.std(axis=0, dtype=np.float64)
         doubt = self._separation(loss, inverse, spread) or worse
         if doubt:
@@ -102,8 +103,8 @@ class LinearScaling(Recalibrator):
         return Objective(loss, likelihood.loss_and_gradient(layout.tempered(1.0))[0])
 
     def _held_out_losses(
-        self, logits: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64], ridges: Sequence[float]
-    ) -> tuple[NDArray[np.float64], float]:
+        self, logits: NDArray[Any], outcome: Integers, weight: Floats, ridges: Sequence[float]
+    ) -> tuple[Floats, float]:
         """Return the mean negative log-likelihood of held-out observations for each ridge, and of temperature scaling.
 
         Ridges decrease, and each search starts where the one before ended, the first from temperature scaling.
@@ -131,7 +132,7 @@ class LinearScaling(Recalibrator):
         self.weights_ = Layout(n_classes, self._diagonal).identity
         self.intercept_ = np.zeros(n_classes)
 
-    def _separation(self, loss: float, usual: float, spread: NDArray[np.float64]) -> str:
+    def _separation(self, loss: float, usual: float, spread: Floats) -> str:
         """Return how the labels are separated, wholly or those of one class; empty if they are not."""
         if loss < SEPARATED:
             return (

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._refusals import refuse
 
 _MAX_STEPS, _HALVINGS = 100, 40
 _SUFFICIENT, _FLATTER = 1e-4, 0.5  # parts of the decrease that the slope promises, and of the slope
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
-
-Floats = NDArray[np.float64]
 
 
 class ConvexLoss(Protocol):

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions.cells._order import top_and_rest
 from caltest.predictions.inputs._validation import PAIR_ROUNDING
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.maps._logits import FLOOR, Objective, blocks
-
-Floats = NDArray[np.float64]
 
 
 def event_logarithms(prob: NDArray[Any]) -> Iterator[tuple[slice, Floats, Floats]]:
@@ -88,21 +87,17 @@ class OneVsRest(Recalibrator):
     _fitted: ClassVar[tuple[str, ...]] = ("maps_",)
 
     @abstractmethod
-    def _fit_map(
-        self, score: NDArray[Any], event: NDArray[np.bool_], weight: NDArray[np.float64] | None
-    ) -> tuple[Map, Objective | None]:
+    def _fit_map(self, score: NDArray[Any], event: Booleans, weight: Floats | None) -> tuple[Map, Objective | None]:
         """Return the function, as a pair of arrays, that fits the event of probability ``score (n_samples,)``.
 
         Second is what it minimises; None if the functions of the method do not include the one that changes nothing.
         """
 
     @abstractmethod
-    def _evaluate(self, fitted: Map, score: NDArray[Any]) -> NDArray[np.float64]:
+    def _evaluate(self, fitted: Map, score: NDArray[Any]) -> Floats:
         """Return a fitted function at ``score (n_samples,)``."""
 
-    def _fit(
-        self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None
-    ) -> Objective | None:
+    def _fit(self, values: NDArray[Any], outcome: Integers, weight: Floats | None) -> Objective | None:
         found = [self._fit_map(score, outcome == k, weight) for k, score in self._scores(values)]
         self.maps_ = [fitted for fitted, _ in found]
         return Objective.sum(objective for _, objective in found)

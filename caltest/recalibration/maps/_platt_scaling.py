@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.maps._logits import Objective
 from caltest.recalibration.maps._newton import fit_logistic, log_loss
 from caltest.recalibration.maps._one_vs_rest import class_logarithms, complete, event_logarithms, n_functions, normalise
-
-Floats = NDArray[np.float64]
 
 
 class PlattScaling(Recalibrator):
@@ -72,7 +71,7 @@ class PlattScaling(Recalibrator):
 
     _fitted: ClassVar[tuple[str, ...]] = ("intercept_", "slope_")
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> Objective:
+    def _fit(self, values: NDArray[Any], outcome: Integers, weight: Floats | None) -> Objective:
         each = np.ones(len(outcome)) if weight is None else weight
         found, losses = [], np.zeros(2)
         for k, event, rest in class_logarithms(values):
@@ -95,7 +94,7 @@ class PlattScaling(Recalibrator):
         return complete(found) if values.shape[1] == 2 else normalise(found)
 
 
-def platt_targets(event: NDArray[np.bool_], weight: Floats) -> Floats:
+def platt_targets(event: Booleans, weight: Floats) -> Floats:
     """Return Platt's targets of labels ``(n_samples,)``: probabilities that are a little away from 0 and 1."""
     n_event, n_rest = float(weight[event].sum()), float(weight[~event].sum())
     if not np.array_equal(weight, np.rint(weight)):  # weights that sum to 1 would make all targets 1/2

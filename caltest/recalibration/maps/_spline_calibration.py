@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._lens import Lens
 from caltest.predictions.inputs._parts import effective_of_sums
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import require, validate_bool, validate_choice, validate_count
 from caltest.recalibration.maps._logits import Objective, blocks
 from caltest.recalibration.maps._one_vs_rest import Map, OneVsRest, normalise
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +34,7 @@ class TiedScores:
     """
 
     distinct: Floats
-    start: NDArray[np.int64]
+    start: Integers
     total: Floats
     share: Floats
 
@@ -174,13 +173,13 @@ class CumulativeSpline:
         return np.asarray(np.linalg.solve(self.triangular, found), dtype=np.float64)
 
 
-def _worst_of_runs(short: Floats) -> NDArray[np.bool_]:
+def _worst_of_runs(short: Floats) -> Booleans:
     """Return which constraints are violated more than their neighbours, ``(2, n)``."""
     padded = np.pad(short, ((0, 0), (1, 1)), constant_values=-np.inf)
     return (short > _TOLERANCE) & (short >= padded[:, :-2]) & (short >= padded[:, 2:])
 
 
-def _least_distance(rows: Floats, limit: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+def _least_distance(rows: Floats, limit: Floats) -> tuple[Floats, Booleans]:
     """Return the shortest vector x with ``rows @ x >= limit``, and which rows determine it; there is one."""
     from scipy.optimize import nnls
 
@@ -358,7 +357,7 @@ class SplineCalibration(OneVsRest):
             right_type=isinstance(self.target, str),
         )
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> Objective | None:
+    def _fit(self, values: NDArray[Any], outcome: Integers, weight: Floats | None) -> Objective | None:
         self.least_ = 1.0 / (len(values) + 2)
         self._shared: CumulativeSpline | None = None  # all classes have the same fractiles without weights
         try:
@@ -375,7 +374,7 @@ class SplineCalibration(OneVsRest):
             del self._shared
 
     def _fit_target(
-        self, target: Lens, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None
+        self, target: Lens, values: NDArray[Any], outcome: Integers, weight: Floats | None
     ) -> tuple[Map, Objective | None]:
         induced, event = target(values, outcome)
         if induced.shape[1] != 2:
@@ -393,9 +392,7 @@ class SplineCalibration(OneVsRest):
         inside = np.broadcast_to(self.target.outcomes(values) == 1, values.shape)
         return _share(values, inside, induced, self._evaluate(self.maps_[0], induced[:, 1]))
 
-    def _fit_map(
-        self, score: NDArray[Any], event: NDArray[np.bool_], weight: Floats | None
-    ) -> tuple[Map, Objective | None]:
+    def _fit_map(self, score: NDArray[Any], event: Booleans, weight: Floats | None) -> tuple[Map, Objective | None]:
         order = np.argsort(score) if weight is None else np.lexsort((weight, score))
         ties = TiedScores.of(score[order].astype(np.float64), None if weight is None else weight[order])
         frequency = ties.mean(event[order].astype(np.float64))
@@ -451,7 +448,7 @@ class SplineCalibration(OneVsRest):
         return np.clip(value, np.minimum(score, self.least_), np.maximum(score, 1.0 - self.least_))
 
 
-def _ranked(prob: NDArray[Any]) -> NDArray[np.int64]:
+def _ranked(prob: NDArray[Any]) -> Integers:
     """Return the classes of each row by falling probability, the smaller class first among equal ones."""
     return np.argsort(-prob, axis=1, kind="stable")
 
@@ -468,7 +465,7 @@ def _thinned(score: NDArray[Any], value: NDArray[Any]) -> Map:
     return score[kept].astype(np.float32), value[kept].astype(np.float32)
 
 
-def _share(prob: NDArray[Any], inside: NDArray[np.bool_], induced: Floats, event: Floats) -> NDArray[Any]:
+def _share(prob: NDArray[Any], inside: Booleans, induced: Floats, event: Floats) -> NDArray[Any]:
     """Return probabilities whose classes inside the event sum to ``event``, in their old proportions.
 
     Where all classes on one side had probability 0, they get equal parts.

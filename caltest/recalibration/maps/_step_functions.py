@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions.cells._partitions import EqualWidth, Intervals, Partition, fit_partition
 from caltest.predictions.cells._quantiles import EqualMass
 from caltest.predictions.inputs._refusals import refuse
@@ -18,7 +19,6 @@ from caltest.recalibration.maps._logits import Objective
 from caltest.recalibration.maps._one_vs_rest import Map, OneVsRest, normalise
 from caltest.recalibration.maps._platt_scaling import PlattScaling
 
-Floats = NDArray[np.float64]
 Steps = tuple[Floats, Floats]
 
 
@@ -151,7 +151,7 @@ class HistogramBinning(OneVsRest):
         validate_choice(self.kind, "kind", KINDS)
         validate_count(self.n_resamples, "n_resamples")
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> None:
+    def _fit(self, values: NDArray[Any], outcome: Integers, weight: Floats | None) -> None:
         if self.kind == "shared":
             event = np.zeros(values.shape, dtype=bool)
             event[np.arange(len(values)), outcome] = True
@@ -171,14 +171,10 @@ class HistogramBinning(OneVsRest):
         found = self._evaluate(self.maps_[0], values.ravel()).reshape(values.shape)
         return normalise(found.astype(values.dtype, copy=False))
 
-    def _fit_map(
-        self, score: NDArray[Any], event: NDArray[np.bool_], weight: Floats | None
-    ) -> tuple[Map, Objective | None]:
+    def _fit_map(self, score: NDArray[Any], event: Booleans, weight: Floats | None) -> tuple[Map, Objective | None]:
         return fit_steps(self._cells, score, event.astype(np.float64), weight), None
 
-    def _mean_map(
-        self, score: NDArray[Any], event: NDArray[np.bool_], weight: Floats | None, drawn: NDArray[np.int64]
-    ) -> Map:
+    def _mean_map(self, score: NDArray[Any], event: Booleans, weight: Floats | None, drawn: Integers) -> Map:
         """Return the mean of the functions of data sets with ``drawn (n_resamples, n_samples)`` times each row."""
         each = np.ones(len(score)) if weight is None else weight
         order = np.lexsort((each, event, score))
@@ -270,7 +266,7 @@ class ScalingBinning(OneVsRest):
                 TypeError,
             )
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> None:
+    def _fit(self, values: NDArray[Any], outcome: Integers, weight: Floats | None) -> None:
         method = PlattScaling() if self.recalibrator is None else clone(self.recalibrator)
         self.recalibrator_ = method.set_params(input="probabilities", classes=list(range(values.shape[1])))
         self.recalibrator_.fit(values, outcome, weight)
@@ -279,9 +275,7 @@ class ScalingBinning(OneVsRest):
     def _map(self, values: NDArray[Any]) -> NDArray[Any]:
         return super()._map(self.recalibrator_.predict_proba(values))
 
-    def _fit_map(
-        self, score: NDArray[Any], event: NDArray[np.bool_], weight: Floats | None
-    ) -> tuple[Map, Objective | None]:
+    def _fit_map(self, score: NDArray[Any], event: Booleans, weight: Floats | None) -> tuple[Map, Objective | None]:
         partition = EqualMass(10) if self.partition is None else self.partition
         return fit_steps(partition, score, score.astype(np.float64), weight), None
 
@@ -339,9 +333,7 @@ class IsotonicCalibration(OneVsRest):
 
     _mirrors = True
 
-    def _fit_map(
-        self, score: NDArray[Any], event: NDArray[np.bool_], weight: NDArray[np.float64] | None
-    ) -> tuple[Map, Objective]:
+    def _fit_map(self, score: NDArray[Any], event: Booleans, weight: Floats | None) -> tuple[Map, Objective]:
         from sklearn.isotonic import IsotonicRegression
 
         order = np.argsort(score)  # sorted ones are fitted and evaluated in less time
@@ -355,5 +347,5 @@ class IsotonicCalibration(OneVsRest):
         ]
         return found, Objective(*losses)
 
-    def _evaluate(self, fitted: Map, score: NDArray[Any]) -> NDArray[np.float64]:
+    def _evaluate(self, fitted: Map, score: NDArray[Any]) -> Floats:
         return np.interp(score, *fitted)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation.curves._temperature_curve import minimise
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.predictions.inputs._refusals import refuse
@@ -111,7 +112,7 @@ class TemperatureScaling(Recalibrator):
         elif self.objective != "log":
             refuse(f'`objective` must be "log" or a statistic such as ECE(), got {self.objective!r}.')
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> Objective:
+    def _fit(self, values: NDArray[Any], outcome: Integers, weight: Floats | None) -> Objective:
         found = likely_temperature(values, outcome, weight)
         if found.caution:
             warn_user(found.caution)
@@ -127,7 +128,7 @@ class TemperatureScaling(Recalibrator):
         return temper(values, self.temperature_)
 
     def _of_smallest_error(
-        self, statistic: Statistic, logits: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None
+        self, statistic: Statistic, logits: NDArray[Any], outcome: Integers, weight: Floats | None
     ) -> tuple[float, Objective]:
         lens = default_lens(statistic, logits.shape[1]) if self.lens is None else self.lens
 
@@ -172,9 +173,7 @@ class LikelyTemperature:
     caution: str = ""
 
 
-def likely_temperature(
-    logits: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None = None
-) -> LikelyTemperature:
+def likely_temperature(logits: NDArray[Any], outcome: Integers, weight: Floats | None = None) -> LikelyTemperature:
     """Return the temperature of the largest likelihood."""
     spread = _spread(logits, weight)
     if spread == 0:
@@ -200,7 +199,7 @@ def likely_temperature(
 
 
 def likelihood_derivatives(
-    logits: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None, inverse: float
+    logits: NDArray[Any], outcome: Integers, weight: Floats | None, inverse: float
 ) -> tuple[float, float, float]:
     r"""Return the negative log-likelihood, and its first and second derivative by the inverse :math:`\beta` of T.
 
@@ -232,7 +231,7 @@ def likelihood_derivatives(
     return loss, slope, curvature
 
 
-def _spread(logits: NDArray[Any], weight: NDArray[np.float64] | None) -> float:
+def _spread(logits: NDArray[Any], weight: Floats | None) -> float:
     """Return the root mean square deviation of logits from the mean of their row."""
     variance = np.concatenate([logits[rows].var(axis=1, dtype=np.float64) for rows in blocks(*logits.shape)])
     return float(np.sqrt(np.average(variance, weights=weight)))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.estimation.scores._mean_interval import UNKNOWN, Spread, mean_interval
 from caltest.estimation.scores._score_decomposition import brier_of, log_of
-from caltest.predictions._arrays import Floats
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._options import DesignOptions, ReadOptions
@@ -273,7 +273,7 @@ def cross_fitted_decomposition(
 
 
 def _held_out(
-    method: Recalibrator, prob: Floats, outcome: NDArray[np.int64], weight: Floats | None, parts: Folds
+    method: Recalibrator, prob: Floats, outcome: Integers, weight: Floats | None, parts: Folds
 ) -> tuple[Floats, tuple[Note, ...]]:
     """Return the predictions of each fold by the map that was fitted to the others, and the cautions of the fits."""
     found = np.empty_like(prob)

@@ -9,7 +9,7 @@ from itertools import combinations, count
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.comparison._difference import DifferenceResult, combine_differences
 from caltest.comparison._judged import Judge, Observed
@@ -18,6 +18,7 @@ from caltest.comparison._pair import PairDifferences, compare_pairs
 from caltest.hypothesis_tests._by_fold import refuse_divided_groups
 from caltest.hypothesis_tests._diagnostics import few_draws, warn_before
 from caltest.hypothesis_tests._residual_correlation import correlation_notes
+from caltest.predictions._arrays import Booleans, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import induce
@@ -391,7 +392,7 @@ def _correlated(prob: Any, outcome: Any, design: Mapping[str, Any], options: Any
     return correlation_notes(sample, options["time"], options["lead"])
 
 
-def _calibration_part(held: NDArray[np.int64], timing: Timing | None, n_samples: int) -> NDArray[np.int64]:
+def _calibration_part(held: Integers, timing: Timing | None, n_samples: int) -> Integers:
     """Return the observations to which maps are fitted: all others, or in time those that are a lead or more before."""
     if timing is None:
         return np.delete(np.arange(n_samples), held)
@@ -448,7 +449,7 @@ def validate_parts(
     return parts
 
 
-def _validate_held_out(held_out: Any, n_samples: int) -> NDArray[np.bool_]:
+def _validate_held_out(held_out: Any, n_samples: int) -> Booleans:
     array = np.asarray(held_out)
     if array.dtype != bool:
         refuse(f"`held_out` must hold booleans, True for observations that judge, got {array.dtype} values.", TypeError)
@@ -459,9 +460,7 @@ def _validate_held_out(held_out: Any, n_samples: int) -> NDArray[np.bool_]:
     return array
 
 
-def _drawn(
-    n_folds: int, n_samples: int, group: NDArray[np.int64] | None, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _drawn(n_folds: int, n_samples: int, group: Integers | None, rng: np.random.Generator) -> Integers:
     """Return a random fold of each observation, all of nearly the same number of observations or of groups."""
     n_units = n_samples if group is None else int(group.max()) + 1
     what = "observations" if group is None else "groups"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from caltest.estimation.scores._score_decomposition import log_of, mean_of
 from caltest.hypothesis_tests._numbers import typical_error
+from caltest.predictions._arrays import Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.recalibration.study._study_entries import BEFORE, UNCHANGED, RepairedModel, RepairedPair
@@ -82,8 +83,8 @@ class RecalibrationStudy(Judged, Result):
     rows: tuple[RepairedModel, ...]
     pairs: tuple[RepairedPair, ...]
     fold_names: tuple[str, ...]
-    held_out: tuple[NDArray[np.int64], ...]
-    y_true: NDArray[np.int64]
+    held_out: tuple[Integers, ...]
+    y_true: Integers
     y_prob: Mapping[str, NDArray[Any]]
     classes: tuple[Any, ...] | None
     lens: LensLike

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_choice
@@ -154,7 +154,7 @@ class RankedDraws:
         ordered = np.sort(self.null, axis=1)
         return ordered, TIE_TOLERANCE * np.abs(np.where(np.isfinite(ordered), ordered, 0.0)).max(axis=1, keepdims=True)
 
-    def rejected(self, values: Floats, alpha: float) -> NDArray[np.bool_]:
+    def rejected(self, values: Floats, alpha: float) -> Booleans:
         """Return which data sets with components ``(n_components, n_data_sets)`` are rejected.
 
         Most are decided by their smallest p-value; ties of it are broken as by `combine_pvalues`.
@@ -166,7 +166,7 @@ class RankedDraws:
         # The data set may add 1 to the rank of a draw.
         first = np.searchsorted(self.smallest, ranks.min(axis=0) - 2, side="right")
         last = np.searchsorted(self.smallest, ranks.min(axis=0), side="right")
-        rejected: NDArray[np.bool_] = rejects((1 + last) / (n + 1), alpha)
+        rejected: Booleans = rejects((1 + last) / (n + 1), alpha)
         open_ = np.flatnonzero(~rejected & rejects((1 + first) / (n + 1), alpha))
         _, one, which = np.unique(values[:, open_], axis=1, return_index=True, return_inverse=True)
         tied = [slice(first[j], last[j]) for j in open_[one]]

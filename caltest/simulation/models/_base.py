@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
@@ -82,8 +83,8 @@ class Draw(NamedTuple):
     """
 
     x: NDArray[Any]
-    y_true: NDArray[np.int64]
-    y_prob: NDArray[np.float64]
+    y_true: Integers
+    y_prob: Floats
 
 
 class Unlabelled(NamedTuple):
@@ -106,8 +107,8 @@ class Unlabelled(NamedTuple):
     """
 
     x: NDArray[Any]
-    y_prob: NDArray[np.float64]
-    class_prob: NDArray[np.float64]
+    y_prob: Floats
+    class_prob: Floats
 
 
 class Model(Specification, ABC):
@@ -158,7 +159,7 @@ class Model(Specification, ABC):
         x, y_prob, class_prob = self.draw_unlabelled(validate_count(n_samples, "n_samples"), generator)
         return Draw(x, draw_classes(class_prob, generator), y_prob)
 
-    def calibration_function(self, y_prob: ArrayLike) -> NDArray[np.float64]:
+    def calibration_function(self, y_prob: ArrayLike) -> Floats:
         r"""Return :math:`r(\mu) = P(Y = \cdot \mid g(X) = \mu)` of whole predictions.
 
         Parameters
@@ -179,7 +180,7 @@ class Model(Specification, ABC):
         msg = f"the calibration function of this {type(self).__name__} is not known; see `estimate_miscalibration`."
         raise NotImplementedError(msg)
 
-    def deviation(self, y_prob: ArrayLike) -> NDArray[np.float64]:
+    def deviation(self, y_prob: ArrayLike) -> Floats:
         r"""Return :math:`r(\mu) - \mu`, shape (n_samples, n_classes); see `calibration_function`."""
         prob = self._validated(y_prob)
         return self.calibration_function(prob) - prob
@@ -279,14 +280,14 @@ class Model(Specification, ABC):
         parts = [(rows.y_prob, rows.class_prob, draw_classes(rows.class_prob, rng)) for rows in blocks]
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
-    def _validated(self, y_prob: ArrayLike) -> NDArray[np.float64]:
+    def _validated(self, y_prob: ArrayLike) -> Floats:
         prob = validate_prob(y_prob)
         must = f"`y_prob` must have {self.n_classes} columns, one per class of the model"
         require(prob.shape[1] == self.n_classes, must, prob.shape[1])
         return prob
 
 
-def draw_classes(class_prob: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+def draw_classes(class_prob: Floats, rng: np.random.Generator) -> Integers:
     """Return classes ``(n_samples,)`` by the inverse distribution function, one uniform number per observation."""
     if class_prob.shape[1] == 2:  # the same numbers without a sum along a short axis, which is slow
         first = class_prob[:, 0]

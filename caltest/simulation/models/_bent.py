@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
@@ -29,7 +30,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _SQUARE = np.stack([np.repeat(_NODES, len(_NODES)), np.tile(_NODES, len(_NODES))], axis=-1)
 _SQUARE_WEIGHTS = np.outer(_WEIGHTS, _WEIGHTS).ravel()
 
-Plane = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Plane = Callable[[Floats], Floats]
 
 
 def plane_mean(function: Plane, components: Components) -> float:
@@ -54,13 +55,11 @@ def plane_mean(function: Plane, components: Components) -> float:
     return sum(float(weight) * _standard_mean(function, mean, factor, components) for weight, mean, factor in parts)
 
 
-def _standard_mean(
-    function: Plane, mean: NDArray[np.float64], factor: NDArray[np.float64], components: Components
-) -> float:
-    def values(z: NDArray[np.float64]) -> NDArray[np.float64]:
+def _standard_mean(function: Plane, mean: Floats, factor: Floats, components: Components) -> float:
+    def values(z: Floats) -> Floats:
         return np.exp(-np.square(z).sum(axis=1) / 2) / (2 * np.pi) * function(mean + z @ factor)
 
-    def rule(corner: NDArray[np.float64], half: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rule(corner: Floats, half: Floats) -> Floats:
         found = np.empty(len(corner))
         for start in range(0, len(corner), _BLOCK):
             part = slice(start, start + _BLOCK)
@@ -85,9 +84,7 @@ def _standard_mean(
     return total
 
 
-def _edges(
-    axis: int, mean: NDArray[np.float64], factor: NDArray[np.float64], components: Components
-) -> NDArray[np.float64]:
+def _edges(axis: int, mean: Floats, factor: Floats, components: Components) -> Floats:
     """Return the edges of the first panels of an axis; they are denser where a narrow component might be missed."""
     edges = [np.linspace(-_REACH, _REACH, _PANELS + 1)]
     inverse = np.linalg.inv(factor)
@@ -145,7 +142,7 @@ class BentPosterior(FeatureModel):
     distribution: Mixture = field(metadata=MIXTURE)
     bend: Map = field(metadata=BEND)
 
-    def predict(self, x: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, x: ArrayLike) -> Floats:
         """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""
         return self._bent(self.distribution.posterior(x))
 
@@ -154,7 +151,7 @@ class BentPosterior(FeatureModel):
         x, posterior, _ = self.distribution.draw_unlabelled(n_samples, rng)
         return Unlabelled(x, self._bent(posterior), posterior)
 
-    def calibration_function(self, y_prob: ArrayLike) -> NDArray[np.float64]:
+    def calibration_function(self, y_prob: ArrayLike) -> Floats:
         """Return true class probabilities: the inverse of the map, where it is known.
 
         It is known for `Identity`, `Shift`, `Temperature` with one temperature, and for `Move`, `LabelNoise` and
@@ -213,7 +210,7 @@ class BentPosterior(FeatureModel):
         if n_features > 2 or not one_to_one:
             return super().expected_miscalibration(lens, distance)
 
-        def distances(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        def distances(x: Floats) -> Floats:
             true = self.distribution.posterior(x)
             return apply_distance(distance, *look(lens, self._bent(true), true))
 
@@ -222,7 +219,7 @@ class BentPosterior(FeatureModel):
         line = line_of(self.distribution)
         return integrate(lambda t: line.density(t) * distances(t[:, None]), line.edges)
 
-    def _bent(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _bent(self, prob: Floats) -> Floats:
         return apply_calibration_function(self.bend, prob, "bend")
 
     def _shows_all(self, lens: LensLike | None) -> bool:

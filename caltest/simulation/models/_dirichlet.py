@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions._distances import Distance, squared_euclidean, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
@@ -23,7 +24,7 @@ from caltest.simulation.models._maps import Identity, Map
 
 _CALIBRATED = Identity()
 _NEGLIGIBLE = 1e-18
-_SUMS_OVER_CLASSES: dict[Distance, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+_SUMS_OVER_CLASSES: dict[Distance, Callable[[Floats], Floats]] = {
     total_variation: lambda gap: 0.5 * np.abs(gap),
     squared_euclidean: np.square,
 }
@@ -36,7 +37,7 @@ class MappedModel(Model):
     truth: Map
 
     @abstractmethod
-    def draw_predictions(self, n_samples: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def draw_predictions(self, n_samples: int, rng: np.random.Generator) -> tuple[NDArray[Any], Floats]:
         """Return features and predictions of independent observations."""
 
     def draw_unlabelled(self, n_samples: int, rng: np.random.Generator) -> Unlabelled:
@@ -44,7 +45,7 @@ class MappedModel(Model):
         x, y_prob = self.draw_predictions(n_samples, rng)
         return Unlabelled(x, y_prob, apply_calibration_function(self.truth, y_prob, "truth"))
 
-    def calibration_function(self, y_prob: ArrayLike) -> NDArray[np.float64]:
+    def calibration_function(self, y_prob: ArrayLike) -> Floats:
         """Return true class probabilities at predictions ``(n_samples, n_classes)``, an array of the same shape."""
         return apply_calibration_function(self.truth, self._validated(y_prob), "truth")
 
@@ -114,11 +115,11 @@ class DirichletModel(MappedModel):
             require(len(self.concentration) == self.n_classes, must, len(self.concentration))
 
     @property
-    def alpha(self) -> NDArray[np.float64]:
+    def alpha(self) -> Floats:
         """Concentration of every class, ``(n_classes,)``."""
         return np.broadcast_to(np.asarray(self.concentration, dtype=np.float64), self.n_classes)
 
-    def draw_predictions(self, n_samples: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def draw_predictions(self, n_samples: int, rng: np.random.Generator) -> tuple[NDArray[Any], Floats]:
         """Return predictions twice: they are the features too."""
         y_prob = rng.dirichlet(self.alpha, n_samples)
         return y_prob, y_prob
@@ -169,7 +170,7 @@ class DirichletModel(MappedModel):
         own, others = self.alpha[k], self.alpha.sum() - self.alpha[k]
         density = _logit_density(own, others)
 
-        def contribution(logit: NDArray[np.float64]) -> NDArray[np.float64]:
+        def contribution(logit: Floats) -> Floats:
             predicted, rest = two_classes(logit).T
             prob = np.repeat(rest[:, None] / (self.n_classes - 1), self.n_classes, axis=1)
             prob[:, k] = predicted
@@ -233,7 +234,7 @@ class ResampledPredictions(MappedModel):
     0.0062
     """
 
-    y_prob: NDArray[np.float64] = field(repr=False, compare=False)
+    y_prob: Floats = field(repr=False, compare=False)
     truth: Map = field(default=_CALIBRATED, metadata=MAP)
     name: str = ""
     digest: str = field(init=False, default="")
@@ -252,7 +253,7 @@ class ResampledPredictions(MappedModel):
         options += [f"name={self.name!r}"] if self.name else []
         return f"ResampledPredictions({', '.join([f'<{rows} x {columns} array {self.digest}>', *options])})"
 
-    def draw_predictions(self, n_samples: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def draw_predictions(self, n_samples: int, rng: np.random.Generator) -> tuple[NDArray[Any], Floats]:
         """Return the numbers of the drawn predictions and the predictions."""
         row = rng.integers(len(self.y_prob), size=n_samples)
         return row, self.y_prob[row]
@@ -281,7 +282,7 @@ def _logit_density(a: float, b: float) -> Any:
     """Return the density of the logit of a Beta(a, b) variable: smooth and light-tailed where its own is singular."""
     from scipy.special import betaln
 
-    def density(logit: NDArray[np.float64]) -> NDArray[np.float64]:
+    def density(logit: Floats) -> Floats:
         return np.exp(-a * np.logaddexp(0, -logit) - b * np.logaddexp(0, logit) - betaln(a, b))
 
     return density

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._distances import Distance
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
@@ -31,10 +31,10 @@ _MOST_PANELS = 2**14
 TOO_ROUGH = "`distance` is too rough for an exact expectation; see `estimate_miscalibration`."
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(15)
 
-Path = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Path = Callable[[Floats], Floats]
 
 
-def two_classes(logit: NDArray[np.float64]) -> NDArray[np.float64]:
+def two_classes(logit: Floats) -> Floats:
     """Return both probabilities ``(..., 2)``, each exact to rounding, of the logit of class 0."""
     size = np.abs(logit)
     # One exponential for both, which never overflows; what is not a normal number counts as 0.
@@ -48,9 +48,7 @@ def two_classes(logit: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def look(
-    lens: LensLike | None, y_prob: NDArray[np.float64], class_prob: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def look(lens: LensLike | None, y_prob: Floats, class_prob: Floats) -> tuple[Floats, Floats]:
     """Return induced predictions and induced true probabilities, both ``(n_samples, n_outcomes)``."""
     if lens is None:
         return y_prob, class_prob
@@ -60,7 +58,7 @@ def look(
     return induced, push_forward(seen, class_prob, induced.shape[1])
 
 
-def levels(predicted: NDArray[np.float64]) -> NDArray[np.int64]:
+def levels(predicted: Floats) -> Integers:
     """Return the number of the level set, 0 to their number - 1, of each induced prediction."""
     rounded = np.rint(predicted / SAME)
     if predicted.shape[1] == 2:  # one number distinguishes them
@@ -69,11 +67,11 @@ def levels(predicted: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def finite_miscalibration(
-    y_prob: NDArray[np.float64],
-    class_prob: NDArray[np.float64],
+    y_prob: Floats,
+    class_prob: Floats,
     lens: LensLike | None,
     distance: Distance,
-    weight: NDArray[np.float64] | None = None,
+    weight: Floats | None = None,
 ) -> float:
     """Return the expected miscalibration of a model with finitely many predictions."""
     predicted, true = look(lens, y_prob, class_prob)
@@ -105,7 +103,7 @@ def path_miscalibration(
     has one certain outcome, where there is nothing to predict.
     """
 
-    def contribution(t: NDArray[np.float64]) -> NDArray[np.float64]:
+    def contribution(t: Floats) -> Floats:
         here, mirrored = y_prob(t), 2 * centre - t
         predicted, true = look(lens, here, class_prob(t))
         predicted_there, true_there = look(lens, np.ascontiguousarray(here[:, ::-1]), class_prob(mirrored))
@@ -121,7 +119,7 @@ def path_miscalibration(
 def integrate(function: Path, edges: Sequence[float], tolerance: float = _TOLERANCE, panels: int = 32) -> float:
     """Return the integral of a vectorised function by halving panels until Gauss's rule agrees with its halves."""
 
-    def rule(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rule(low: Floats, high: Floats) -> Floats:
         half = (high - low) / 2
         t = (low + half)[:, None] + half[:, None] * _NODES
         return half * (function(t.ravel()).reshape(t.shape) @ _WEIGHTS)
@@ -142,7 +140,7 @@ def integrate(function: Path, edges: Sequence[float], tolerance: float = _TOLERA
     return total
 
 
-def _require_a_lens(y_prob: NDArray[np.float64], induced: NDArray[np.float64], pushed: NDArray[np.float64]) -> None:
+def _require_a_lens(y_prob: Floats, induced: Floats, pushed: Floats) -> None:
     """Refuse a user's function whose prediction is not the distribution of its outcome."""
     wrong = np.flatnonzero((np.abs(pushed - induced) > 1e-6).any(axis=1))
     if wrong.size:
@@ -198,7 +196,7 @@ class MiscalibrationEstimate(Result):
     target: str
     n_samples: int
     n_cells: int = 0
-    _replicates: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    _replicates: Floats = field(default_factory=lambda: np.empty(0))
 
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
 
@@ -242,7 +240,7 @@ def mean_estimate(parts: Sequence[MiscalibrationEstimate], target: str) -> Misca
 
 
 def level_set_estimate(
-    predicted: NDArray[np.float64], true: NDArray[np.float64], lens: LensLike | None, distance: Distance
+    predicted: Floats, true: Floats, lens: LensLike | None, distance: Distance
 ) -> MiscalibrationEstimate:
     """Return the estimate from true probabilities averaged where predictions are equal, or nearly equal."""
     target = f"{in_words(distance)} through {describe(Canonical() if lens is None else lens)}, "
@@ -264,9 +262,9 @@ def level_set_estimate(
 
 
 def cell_estimate(
-    predicted: NDArray[np.float64],
-    seen: NDArray[np.float64],
-    label: NDArray[np.int64],
+    predicted: Floats,
+    seen: Floats,
+    label: Integers,
     distance: Distance,
     target: str,
 ) -> MiscalibrationEstimate:
@@ -282,7 +280,7 @@ def cell_estimate(
     ]
     predicted_sum, seen_sum = (part.reshape(n_cells, FOLDS, -1) for part in sums)
 
-    def value(keep: NDArray[np.bool_]) -> float:
+    def value(keep: Booleans) -> float:
         rows = count[:, keep].sum(axis=1)
         held = rows > 0
         means = [part[held][:, keep].sum(axis=1) / rows[held, None] for part in (predicted_sum, seen_sum)]
@@ -320,9 +318,7 @@ def in_words(distance: Distance) -> str:
     return f"mean {describe(distance).strip('_').replace('_', ' ')} between predicted and true probabilities"
 
 
-def mean_distance_estimate(
-    predicted: NDArray[np.float64], true: NDArray[np.float64], distance: Distance
-) -> MiscalibrationEstimate:
+def mean_distance_estimate(predicted: Floats, true: Floats, distance: Distance) -> MiscalibrationEstimate:
     """Return the mean distance between predictions and their known true probabilities."""
     distances = apply_distance(distance, predicted, true)
     return MiscalibrationEstimate(
@@ -334,5 +330,5 @@ def mean_distance_estimate(
     )
 
 
-def _jackknife_error(replicates: NDArray[np.float64]) -> float:
+def _jackknife_error(replicates: Floats) -> float:
     return float(np.sqrt((len(replicates) - 1) * replicates.var()))

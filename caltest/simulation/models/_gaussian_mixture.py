@@ -10,8 +10,9 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -19,7 +20,7 @@ from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, refuse_if, require, validate_count, validate_rng
 from caltest.simulation.models._base import Model, Rule, Unlabelled
 
-Parameters = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], Sequence[int]]
+Parameters = tuple[Floats, Floats, Floats, Sequence[int]]
 _FITTED = {
     "GaussianNB": "theta_",
     "QuadraticDiscriminantAnalysis": "rotations_",
@@ -69,14 +70,14 @@ def _is_known(kind: type) -> bool:
     return kind.__name__ in _FITTED and kind.__module__.startswith("sklearn.")
 
 
-def _covariances(found: Any, kind: str, n_components: int, n_features: int) -> NDArray[np.float64]:
+def _covariances(found: Any, kind: str, n_components: int, n_features: int) -> Floats:
     """Return matrices for what scikit-learn keeps: a matrix for each component or all, a row or a number for each."""
     if kind in {"full", "tied"}:
         return _symmetric(np.broadcast_to(found, (n_components, n_features, n_features)))
     return np.reshape(found, (n_components, -1, 1)) * np.eye(n_features)
 
 
-def _symmetric(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def _symmetric(matrix: Floats) -> Floats:
     return (matrix + matrix.swapaxes(-1, -2)) / 2
 
 
@@ -90,10 +91,10 @@ class Components(NamedTuple):
     ``weights (n,)`` sum to 1, ``means (n, d)``, ``factors (n, d, d)`` with covariances F'F, and ``classes (n,)``.
     """
 
-    weights: NDArray[np.float64]
-    means: NDArray[np.float64]
-    factors: NDArray[np.float64]
-    classes: NDArray[np.int64]
+    weights: Floats
+    means: Floats
+    factors: Floats
+    classes: Integers
 
 
 class Mixture(Model):
@@ -115,7 +116,7 @@ class Mixture(Model):
         """Weights, means, factors of the covariances and classes of the components, as arrays."""
 
     @reads_arguments
-    def draw_features(self, n_samples: int, rng: SeedLike = None) -> NDArray[np.float64]:
+    def draw_features(self, n_samples: int, rng: SeedLike = None) -> Floats:
         """Return features ``(n_samples, n_features)`` of all classes together.
 
         Parameters
@@ -141,7 +142,7 @@ class Mixture(Model):
             x[rows] = mean + normal[rows] @ factor
         return x
 
-    def posterior(self, x: ArrayLike) -> NDArray[np.float64]:
+    def posterior(self, x: ArrayLike) -> Floats:
         r"""Return :math:`P(Y = \cdot \mid x)`, shape (n_samples, n_classes), at ``x (n_samples, n_features)``.
 
         Parameters
@@ -163,7 +164,7 @@ class Mixture(Model):
 
         return softmax(self._log_joint(x), axis=1)
 
-    def density(self, x: ArrayLike) -> NDArray[np.float64]:
+    def density(self, x: ArrayLike) -> Floats:
         """Return the density of the features of all classes together, ``(n_samples,)``; see `posterior`."""
         from scipy.special import logsumexp
 
@@ -176,7 +177,7 @@ class Mixture(Model):
         posterior = self.posterior(x)
         return Unlabelled(x, posterior, posterior)
 
-    def calibration_function(self, y_prob: ArrayLike) -> NDArray[np.float64]:
+    def calibration_function(self, y_prob: ArrayLike) -> Floats:
         """Return the predictions ``(n_samples, n_classes)`` themselves: the exact posterior is calibrated."""
         return self._validated(y_prob)
 
@@ -189,11 +190,11 @@ class Mixture(Model):
         """Numbers that distinguish the random numbers of this mixture from those of others."""
         return tuple(np.frombuffer(sha256(repr(self).encode()).digest()[:16], dtype=np.uint32).tolist())
 
-    def _draw_components(self, n_samples: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _draw_components(self, n_samples: int, rng: np.random.Generator) -> Integers:
         cumulative = np.cumsum(self.components.weights)
         return np.searchsorted(cumulative[:-1], rng.random(n_samples) * cumulative[-1], side="right")
 
-    def _log_joint(self, x: ArrayLike) -> NDArray[np.float64]:
+    def _log_joint(self, x: ArrayLike) -> Floats:
         """Return log p(x, k) up to one constant, ``(n_samples, n_classes)``."""
         from scipy.special import logsumexp
 
@@ -228,7 +229,7 @@ class FeatureModel(Model):
         return self.distribution.n_classes
 
     @abstractmethod
-    def predict(self, x: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, x: ArrayLike) -> Floats:
         """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""
 
     def draw_unlabelled(self, n_samples: int, rng: np.random.Generator) -> Unlabelled:
@@ -387,7 +388,7 @@ class GaussianMixture(Mixture):
         )
 
 
-def read_numbers(given: Any, name: str) -> NDArray[np.float64]:
+def read_numbers(given: Any, name: str) -> Floats:
     """Return finite numbers as an array."""
     try:
         values = np.asarray(given, dtype=np.float64)
@@ -397,12 +398,12 @@ def read_numbers(given: Any, name: str) -> NDArray[np.float64]:
     return values
 
 
-def _refuse_infinite(values: NDArray[np.float64], name: str) -> None:
+def _refuse_infinite(values: Floats, name: str) -> None:
     if not np.isfinite(values).all():
         refuse(f"`{name}` must hold finite numbers, got {values[~np.isfinite(values)][0]}.")
 
 
-def _refuse_weights(weights: NDArray[np.float64]) -> None:
+def _refuse_weights(weights: Floats) -> None:
     if weights.ndim != 1 or not len(weights) or (weights <= 0).any():
         got = f"shape {weights.shape}" if weights.ndim != 1 or not len(weights) else f"{weights.min():g}"
         refuse(f"`weights` must be a sequence of positive numbers, one for each component, got {got}.")
@@ -423,7 +424,7 @@ def _read_classes(given: Any) -> tuple[int, ...]:
     return found
 
 
-def _read_covariances(given: Any, n_components: int, n_features: int) -> NDArray[np.float64]:
+def _read_covariances(given: Any, n_components: int, n_features: int) -> Floats:
     values = read_numbers(given, "covariances")
     matrices = values[:, None, None] * np.eye(n_features) if values.ndim == 1 else values
     shape = n_components, n_features, n_features
@@ -443,6 +444,6 @@ def _read_covariances(given: Any, n_components: int, n_features: int) -> NDArray
     return matrices
 
 
-def nested(values: NDArray[np.float64]) -> Any:
+def nested(values: Floats) -> Any:
     """Return an array as nested tuples of numbers, which are hashable."""
     return tuple(map(nested, values)) if values.ndim else values.item()

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions._distances import Distance
 from caltest.predictions._lens import LensLike
 from caltest.predictions._user_functions import apply_distance, outcomes_of_classes
@@ -70,8 +71,8 @@ class _Branch:
 
     low: float
     high: float
-    grid: NDArray[np.float64]
-    ratio: NDArray[np.float64]
+    grid: Floats
+    ratio: Floats
 
 
 def level_set_miscalibration(lens: LensLike | None, distance: Distance, y_prob: Path, line: Line) -> float:
@@ -95,13 +96,13 @@ def level_set_miscalibration(lens: LensLike | None, distance: Distance, y_prob: 
     """
     _, density, edges, scale = line
 
-    def seen(t: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def seen(t: Floats) -> tuple[Floats, Floats]:
         return look(lens, y_prob(t), line.class_prob(t))
 
-    def ratio_at(t: NDArray[np.float64]) -> NDArray[np.float64]:
+    def ratio_at(t: Floats) -> Floats:
         return _log_ratio(seen(t)[0])
 
-    def kinds(t: NDArray[np.float64]) -> NDArray[Any]:
+    def kinds(t: Floats) -> NDArray[Any]:
         prob = y_prob(t)
         table = np.zeros((1, 1)) if lens is None else outcomes_of_classes(lens, prob)
         return np.broadcast_to(table, (len(t), table.shape[1]))
@@ -112,7 +113,7 @@ def level_set_miscalibration(lens: LensLike | None, distance: Distance, y_prob: 
     branches = _branches(ratio_at, grid, switches)
     step = _STEP * scale
 
-    def slope(t: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    def slope(t: Floats, low: Floats, high: Floats) -> Floats:
         """Derivative of the log ratio from five points of the same branch."""
         width = np.minimum(step, (high - low) / 4)
         centre = np.clip(t, low + 2 * width, high - 2 * width)
@@ -123,7 +124,7 @@ def level_set_miscalibration(lens: LensLike | None, distance: Distance, y_prob: 
 
     inner = np.array([branch.high for branch in branches[:-1]])
 
-    def contribution(t: NDArray[np.float64]) -> NDArray[np.float64]:
+    def contribution(t: Floats) -> Floats:
         predicted, true = seen(t)
         mass = density(t)
         own = np.searchsorted(inner, t)
@@ -169,7 +170,7 @@ def _edges(ratio_at: Path, branches: Sequence[_Branch], edges: Sequence[float]) 
     return inside[np.append(True, np.diff(inside) > 1e-9 * (inside[-1] - inside[0]))].tolist()
 
 
-def _log_ratio(predicted: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_ratio(predicted: Floats) -> Floats:
     """Return a number that is equal for equal induced predictions: log odds, exact where they are near 0 or 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(predicted)
@@ -180,7 +181,7 @@ def _log_ratio(predicted: NDArray[np.float64]) -> NDArray[np.float64]:
         return logs @ (factors - factors.mean())
 
 
-def _switches(kinds: Callable[[NDArray[np.float64]], NDArray[Any]], grid: NDArray[np.float64]) -> NDArray[np.float64]:
+def _switches(kinds: Callable[[Floats], NDArray[Any]], grid: Floats) -> Floats:
     """Return where a lens turns to other classes, such as the most probable one."""
     seen = kinds(grid)
     at = np.flatnonzero((seen[1:] != seen[:-1]).any(axis=1))
@@ -193,7 +194,7 @@ def _switches(kinds: Callable[[NDArray[np.float64]], NDArray[Any]], grid: NDArra
     return high
 
 
-def _branches(ratio_at: Path, grid: NDArray[np.float64], switches: NDArray[np.float64]) -> list[_Branch]:
+def _branches(ratio_at: Path, grid: Floats, switches: Floats) -> list[_Branch]:
     """Return the intervals between turning points of the log ratio and switches of the lens."""
     pieces = np.unique(np.concatenate([grid[[0, -1]], switches]))
     found = []
@@ -224,12 +225,12 @@ def _turn(ratio_at: Path, low: float, high: float, sign: float) -> float:
     return float(found.x)
 
 
-def _within(level: NDArray[np.float64], branch: _Branch) -> NDArray[np.bool_]:
+def _within(level: Floats, branch: _Branch) -> Booleans:
     ends = branch.ratio[[0, -1]]
     return (level >= ends.min()) & (level <= ends.max())
 
 
-def _root(ratio_at: Path, branch: _Branch, level: NDArray[np.float64]) -> NDArray[np.float64]:
+def _root(ratio_at: Path, branch: _Branch, level: Floats) -> Floats:
     """Return the only feature on a branch with each log ratio: secants between two points that enclose it."""
     up = branch.ratio[-1] >= branch.ratio[0]
     ratio, grid = (branch.ratio, branch.grid) if up else (branch.ratio[::-1], branch.grid[::-1])

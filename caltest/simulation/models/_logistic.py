@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._refusals import refuse
@@ -95,7 +96,7 @@ class LogisticModel(FeatureModel):
         flat = slope.reshape(shape[:-1]) if n_features == 1 else slope
         self._keep(intercept=nested(intercept), slope=nested(flat))
 
-    def predict(self, x: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, x: ArrayLike) -> Floats:
         """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""
         from scipy.special import softmax
 
@@ -103,7 +104,7 @@ class LogisticModel(FeatureModel):
         logits = np.asarray(self.intercept) + features @ self._coefficients.T
         return two_classes(logits[:, 0])[:, ::-1] if logits.shape[1] == 1 else softmax(logits, axis=1)
 
-    def calibration_function(self, y_prob: ArrayLike) -> NDArray[np.float64]:
+    def calibration_function(self, y_prob: ArrayLike) -> Floats:
         """Return true class probabilities at predictions ``(n_samples, n_classes)``, for two classes.
 
         Parameters
@@ -168,13 +169,13 @@ class LogisticModel(FeatureModel):
         return level_set_miscalibration(lens, distance, lambda t: self.predict(t[:, None]), line)
 
     @property
-    def _coefficients(self) -> NDArray[np.float64]:
+    def _coefficients(self) -> Floats:
         """Slopes, ``(1, n_features)`` or ``(n_classes, n_features)``."""
         n_rows = 1 if np.ndim(self.intercept) == 0 else self.n_classes
         return np.asarray(self.slope, dtype=np.float64).reshape(n_rows, self.distribution.n_features)
 
     @property
-    def _logit(self) -> tuple[float, NDArray[np.float64]]:
+    def _logit(self) -> tuple[float, Floats]:
         """Intercept and slopes of the logit of class 1 of two."""
         coefficients, start = self._coefficients, np.atleast_1d(self.intercept)
         if len(coefficients) == 1:
@@ -191,6 +192,6 @@ class LogisticModel(FeatureModel):
         return GaussianMixture(weights.tolist(), means @ unit, variances, classes.tolist())  # type: ignore[arg-type]
 
     @property
-    def _shares(self) -> NDArray[np.float64]:
+    def _shares(self) -> Floats:
         weights, _, _, classes = self.distribution.components
         return np.bincount(classes, weights=weights).astype(np.float64)

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import divided_by_sums, refuse_if
 from caltest.results._naming import Specification
 from caltest.simulation.models._base import COUNT, INDEX, NUMBER, POSITIVE, POSITIVES, SHARE
 
-Probabilities = NDArray[np.float64]
+Probabilities = Floats
 Map = Callable[[Probabilities], Probabilities]
 
 

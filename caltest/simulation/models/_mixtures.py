@@ -7,8 +7,9 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._validation import refuse_if
@@ -77,15 +78,15 @@ class GaussianMixture1D(Model):
         x = rng.standard_normal(n_samples) + (2.0 * rng.integers(2, size=n_samples) - 1.0)
         return Unlabelled(x, self.predict(x), self.posterior(x))
 
-    def predict(self, x: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, x: ArrayLike) -> Floats:
         """Return the predictions ``(n_samples, 2)`` at features ``x (n_samples,)``."""
         return two_classes(self.beta0 + self.beta1 * np.asarray(x, dtype=np.float64))
 
-    def posterior(self, x: ArrayLike) -> NDArray[np.float64]:
+    def posterior(self, x: ArrayLike) -> Floats:
         r"""Return :math:`P(Y = \cdot \mid x)`, shape (n_samples, 2), at features ``x (n_samples,)``."""
         return two_classes(-2.0 * np.asarray(x, dtype=np.float64))
 
-    def calibration_function(self, y_prob: ArrayLike) -> NDArray[np.float64]:
+    def calibration_function(self, y_prob: ArrayLike) -> Floats:
         r"""Return :math:`r(\mu) = P(Y = \cdot \mid g(X) = \mu)`, shape (n_samples, 2).
 
         For :math:`\beta_1 \ne 0` this is the posterior at the only feature with this prediction; a prediction of
@@ -114,7 +115,7 @@ class GaussianMixture1D(Model):
         beyond = log_ndtr(-side * (x + 1)) - log_ndtr(-side * (x - 1))
         return two_classes(np.where(np.isinf(logit), beyond, -2.0 * x))
 
-    def density(self, prob: ArrayLike) -> NDArray[np.float64]:
+    def density(self, prob: ArrayLike) -> Floats:
         r"""Return the density of :math:`g_0(X)` at ``prob (n_samples,)``, strictly between 0 and 1.
 
         Raises
@@ -155,7 +156,7 @@ class GaussianMixture1D(Model):
         )
 
 
-def _feature_density(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _feature_density(x: Floats) -> Floats:
     return np.exp(-np.square(x - 1) / 2) / np.sqrt(8 * np.pi) + np.exp(-np.square(x + 1) / 2) / np.sqrt(8 * np.pi)
 
 
@@ -217,12 +218,12 @@ class RandomMixture(Mixture):
     matrix_radius: float = field(default=0.3, metadata=POSITIVE)
 
     @cached_property
-    def means(self) -> NDArray[np.float64]:
+    def means(self) -> Floats:
         """Mean of every mode, ``(n_classes, n_modes, n_features)``."""
         return self._parameters[0]
 
     @cached_property
-    def matrices(self) -> NDArray[np.float64]:
+    def matrices(self) -> Floats:
         """The matrices A of the covariances A'A, ``(n_classes, n_modes, n_features, n_features)``."""
         return self._parameters[1]
 
@@ -238,11 +239,11 @@ class RandomMixture(Mixture):
         """Numbers that distinguish the random numbers of this mixture from those of others."""
         return (self.seed,)
 
-    def _draw_components(self, n_samples: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _draw_components(self, n_samples: int, rng: np.random.Generator) -> Integers:
         return rng.integers(self.n_classes * self.n_modes, size=n_samples)
 
     @cached_property
-    def _parameters(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _parameters(self) -> tuple[Floats, Floats]:
         rng = np.random.default_rng(self.seed)
         shape = (self.n_classes, self.n_modes, self.n_features)
         means = rng.uniform(-self.mean_radius, self.mean_radius, size=shape)

@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import ClassWise, Confidence
@@ -108,7 +109,7 @@ class TrainedClassifier(FeatureModel):
         require(self.kind in KINDS if a_name else _learns(self.kind), must, self.kind, right_type=a_name)
         self._keep(_kind=self.kind if a_name else repr(self.kind))
 
-    def predict(self, x: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, x: ArrayLike) -> Floats:
         """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""
         return np.asarray(trained(self).predict_proba(x), dtype=np.float64)
 
@@ -256,9 +257,9 @@ class ClassifierTruth(Result):
 
 
 def both_truths(
-    y_prob: NDArray[np.float64],
-    class_prob: NDArray[np.float64],
-    y_true: NDArray[np.int64],
+    y_prob: Floats,
+    class_prob: Floats,
+    y_true: Integers,
     lens: LensLike,
     distance: Distance,
 ) -> tuple[MiscalibrationEstimate, MiscalibrationEstimate]:
@@ -380,7 +381,7 @@ class RecalibratedModel(FeatureModel):
         """Where observations come from: the distribution of the base."""
         return self.base.distribution
 
-    def predict(self, x: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, x: ArrayLike) -> Floats:
         """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""
         recalibrator = _fitted(self)
         apply = recalibrator.predict_proba if _learns(recalibrator) else recalibrator

@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.estimation._options import ErrorCurveOptions
 from caltest.estimation.curves._cells_curve import draws_of_points, measure_errors, measure_values
 from caltest.estimation.scores._scores import validate_errors_and_scores
 from caltest.hypothesis_tests._gce_table import gce_metrics, gce_name
+from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions._sample import Sample, observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models
@@ -80,9 +81,7 @@ def metrics_frame(metrics: Sequence[Statistic]) -> pd.DataFrame:
     return frame.assign(name=[name_of(metric) for metric in metrics])
 
 
-def mean_by_property(
-    metrics: Sequence[Statistic], values: Mapping[str, Callable[[NDArray[np.bool_]], NDArray[np.float64]]]
-) -> pd.DataFrame:
+def mean_by_property(metrics: Sequence[Statistic], values: Mapping[str, Callable[[Booleans], Floats]]) -> pd.DataFrame:
     """Return one row for each property of metrics, with means of the values that each function selects for them.
 
     Undefined values (NaN) are left out. Statistics that are not of the paper count among all of them only.
@@ -98,7 +97,7 @@ def mean_by_property(
     return pd.DataFrame(rows)
 
 
-def _mean(values: NDArray[np.float64]) -> float:
+def _mean(values: Floats) -> float:
     known = values[~np.isnan(values)]
     return float(known.mean()) if known.size else float("nan")
 
@@ -152,29 +151,29 @@ class MetricAgreement(Result):
     metrics: tuple[Statistic, ...]
     models: tuple[str, ...]
     n_cells: tuple[int, ...]
-    values: NDArray[np.float64]
-    floor: NDArray[np.float64]
-    floor_upper: NDArray[np.float64]
-    values_by_cells: NDArray[np.float64]
+    values: Floats
+    floor: Floats
+    floor_upper: Floats
+    values_by_cells: Floats
     n_resamples: int
 
     plot = Picture("plot_metric_agreement")
     _derived: ClassVar[tuple[str, ...]] = ("ranks", "correlation", "cells_correlation", "conclusion")
 
     @property
-    def ranks(self) -> NDArray[np.float64]:
+    def ranks(self) -> Floats:
         """Rank of each model by each metric."""
         from scipy.stats import rankdata
 
         return np.asarray(rankdata(self.values, axis=1))
 
     @cached_property
-    def correlation(self) -> NDArray[np.float64]:
+    def correlation(self) -> Floats:
         """Spearman's rank correlation of any two metrics over the models."""
         return rank_correlation(self.values)
 
     @cached_property
-    def cells_correlation(self) -> NDArray[np.float64]:
+    def cells_correlation(self) -> Floats:
         """Mean rank correlation of each metric over pairs of numbers of cells."""
         pairs = np.triu_indices(len(self.n_cells), 1)
         return np.array([
@@ -393,12 +392,12 @@ def metric_agreement(
     )
 
 
-def metric_values(metrics: Sequence[GCE], sample: Sample) -> NDArray[np.float64]:
+def metric_values(metrics: Sequence[GCE], sample: Sample) -> Floats:
     """Return the value of each metric ``(n_metrics,)``; metrics that differ in the norm share their cells."""
     return np.array([float(metric.evaluate(sample, sample.outcome)) for metric in metrics])
 
 
-def rank_correlation(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def rank_correlation(values: Floats) -> Floats:
     """Return Spearman's rank correlation of the rows of ``values``; NaN where a row is constant."""
     import pandas as pd
 

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._distances import total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import ClassWise, Confidence
@@ -318,10 +318,10 @@ def _approximate(
 def _estimates(
     estimators: Iterable[Statistic],
     lens: LensLike,
-    y_prob: NDArray[np.float64],
-    y_true: NDArray[np.int64],
-    sets: Sequence[NDArray[np.int64]],
-) -> Iterator[NDArray[np.float64]]:
+    y_prob: Floats,
+    y_true: Integers,
+    sets: Sequence[Integers],
+) -> Iterator[Floats]:
     """Yield the estimates ``(n_estimators, n_replicates)`` from the sets ``(n_replicates, n_rows)`` of each size."""
     prob, outcome = apply_lens(lens, y_prob, y_true)
     for of_size in sets:
@@ -341,13 +341,13 @@ def _adapted(estimator: Statistic, low: float) -> Statistic:
 _SUMMARIES = (("median", "error", np.median), ("median_bias", "bias", np.median), ("best", "best", np.mean))
 
 
-def _drawn_distributions(frame: pd.DataFrame, n_resamples: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _drawn_distributions(frame: pd.DataFrame, n_resamples: int, rng: np.random.Generator) -> Integers:
     """Return bootstrap samples ``(n_resamples, n_distributions)`` of the distributions of the models."""
     count = frame["distribution"].nunique()
     return rng.integers(count, size=(n_resamples, count))
 
 
-def _resampled(frame: pd.DataFrame, column: str, reduce: Callable[..., Any], drawn: NDArray[np.int64]) -> pd.DataFrame:
+def _resampled(frame: pd.DataFrame, column: str, reduce: Callable[..., Any], drawn: Integers) -> pd.DataFrame:
     """Return the median or mean over models, ``(n_resamples, n_designs)``, of bootstrap samples of distributions."""
     import pandas as pd
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation.scores._scores import accuracy, mean_confidence
 from caltest.hypothesis_tests._calibration import calibration_test
+from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments
 from caltest.predictions.inputs._validation import require, validate_count, validate_number, validate_problem
 from caltest.resampling.engine._stopping import number_of_draws
@@ -266,7 +267,7 @@ class _Design:
         chance, other = rng.random(len(labels)), rng.integers(len(self.drawn), size=len(labels))
         return np.where(chance < share, np.asarray(self.drawn)[other], labels)
 
-    def _missed(self, prob: NDArray[np.float64]) -> float:
+    def _missed(self, prob: Floats) -> float:
         important = (prob > self.threshold).sum()
         return float(1 - (prob.max(axis=1) > self.threshold).sum() / important) if important else np.nan
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation.curves._temperature_curve import minimise
+from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments
 from caltest.predictions.inputs._refusals import refuse
@@ -69,10 +70,10 @@ class BestTemperatures(Result):
     """
 
     metrics: tuple[GCE, ...]
-    temperature: NDArray[np.float64]
-    value: NDArray[np.float64]
+    temperature: Floats
+    value: Floats
     judge: GCE
-    judged: NDArray[np.float64]
+    judged: Floats
     log_temperature: float
     log_judged: float
     judged_before: float
@@ -248,7 +249,7 @@ def best_temperatures(
 class _Tempered:
     """Observations whose predictions can have any temperature."""
 
-    prob: NDArray[np.float64]
+    prob: Floats
     outcome: NDArray[Any]
 
     def sample(self, log_t: float) -> Sample:

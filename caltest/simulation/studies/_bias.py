@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import refuse_if, require, validate_count
@@ -278,12 +278,12 @@ def _estimate(
 
 
 def _ends(
-    y_true: NDArray[np.int64],
-    y_prob: NDArray[np.float64],
+    y_true: Integers,
+    y_prob: Floats,
     rng: np.random.Generator,
     views: dict[str, tuple[LensLike, dict[str, Any]]],
     intervals: dict[str, Callable[..., Any]],
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the ends of all intervals of one data set, a row for each lens and statistic."""
     rows = []
     for lens, estimators in views.values():
@@ -333,6 +333,6 @@ def _summary(group: pd.DataFrame, quantiles: Sequence[float], intervals: Sequenc
     return row
 
 
-def _root_se(squares: NDArray[np.float64], root: float) -> float:
+def _root_se(squares: Floats, root: float) -> float:
     """Return the standard error of the root of a mean of squares, by the delta method."""
     return squares.std(ddof=1) / np.sqrt(len(squares)) / (2 * root) if root != 0 else 0.0

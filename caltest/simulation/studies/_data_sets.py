@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._draws import random_words
 from caltest._compiled._normals import gaussian_events, layers
+from caltest.predictions._arrays import Floats, Integers
 from caltest.simulation.models._base import draw_classes
 from caltest.simulation.models._mixtures import GaussianMixture1D
 from caltest.simulation.studies._estimates import validated
@@ -44,9 +45,9 @@ class DataSets:
     """
 
     replicates: range
-    y_true: NDArray[np.int64]
-    y_prob: NDArray[np.float64]
-    class_prob: Callable[[int], NDArray[np.float64]]
+    y_true: Integers
+    y_prob: Floats
+    class_prob: Callable[[int], Floats]
     rng: Callable[[int], np.random.Generator]
 
     def one_by_one(self) -> Iterator[DataSet]:
@@ -60,9 +61,9 @@ class DataSet(NamedTuple):
     """Number, labels, predictions, function that returns the true probabilities, and random generator."""
 
     replicate: int
-    y_true: NDArray[np.int64]
-    y_prob: NDArray[np.float64]
-    class_prob: Callable[[], NDArray[np.float64]]
+    y_true: Integers
+    y_prob: Floats
+    class_prob: Callable[[], Floats]
     rng: np.random.Generator
 
 
@@ -102,7 +103,7 @@ def _compiled(model: GaussianMixture1D, block: Block) -> Iterator[DataSets]:
         yield DataSets(some, *arrays[1:], class_prob, partial(replicate_rng, block.seed, block.stream))
 
 
-def _posterior(model: GaussianMixture1D, x: NDArray[np.float64], place: int) -> NDArray[np.float64]:
+def _posterior(model: GaussianMixture1D, x: Floats, place: int) -> Floats:
     return model.posterior(x[place])
 
 

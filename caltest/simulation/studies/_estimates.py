@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._block_sums import block_sums, equal_mass_starts, rank_starts, sorted_sums
 from caltest._compiled._usual import are_usual
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._distances import total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise, Confidence, TopK, TopRank, WithinTop
@@ -31,14 +32,12 @@ from caltest.statistics._cumulative import Cumulative
 class Rows(NamedTuple):
     """Sorted entries of many groups, as `sorted_sums` takes them; those before ``first`` do not count."""
 
-    keys: NDArray[np.int64]
-    values: NDArray[np.float64]
-    first: NDArray[np.int64]
+    keys: Integers
+    values: Floats
+    first: Integers
 
     @classmethod
-    def of(
-        cls, values: NDArray[np.float64], happened: NDArray[np.bool_], counts: NDArray[np.bool_] | None = None
-    ) -> Rows:
+    def of(cls, values: Floats, happened: Booleans, counts: Booleans | None = None) -> Rows:
         """Return rows of entries ``(n_rows, n_entries)``; by default all of them count."""
         # Bits of floats increase, as none is negative: + 0.0 makes 0 of -0. Of a value below 2 the upper two are 0.
         keys = np.add(values, 0.0, dtype=np.float64, order="C").view(np.int64)
@@ -63,16 +62,16 @@ class Cells:
         self.merged = np.unique(np.concatenate([np.empty(0), *edges]))
         places = [np.concatenate([[0], np.searchsorted(self.merged, e) + 1, [len(self.merged) + 1]]) for e in edges]
         self.bounds, self.start = _pairs(places)
-        self._known: dict[tuple[int, ...], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+        self._known: dict[tuple[int, ...], tuple[Integers, Integers]] = {}
 
-    def sums(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    def sums(self, rows: Rows) -> tuple[Floats, Floats, Integers]:
         """Return sums and extremes as `sorted_sums`, and the first cell of each partition."""
         starts = [_starts(partition, rows) for partition in self.fitted]
         own = np.concatenate(starts, axis=1) if starts else np.empty((len(rows.keys), 0), dtype=np.int64)
         bounds, start = self._all(tuple(one.shape[1] for one in starts))
         return *sorted_sums(*rows, self.merged, own, bounds), start
 
-    def _all(self, sizes: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _all(self, sizes: tuple[int, ...]) -> tuple[Integers, Integers]:
         """Return the bounds of all cells, given the numbers of bounds that depend on the data, and the first cells."""
         if sizes not in self._known:
             ends = np.cumsum([len(self.merged) + 2, *sizes])
@@ -82,7 +81,7 @@ class Cells:
         return self._known[sizes]
 
 
-def _pairs(places: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _pairs(places: Sequence[Integers]) -> tuple[Integers, Integers]:
     """Return lower and upper bounds of consecutive cells, ``(n_cells, 2)``, and the first cell of each sequence."""
     bounds = np.concatenate([np.empty((0, 2), np.int64), *(np.column_stack([one[:-1], one[1:]]) for one in places)])
     return bounds, np.cumsum([0, *(len(one) - 1 for one in places)])[:-1]
@@ -100,13 +99,13 @@ def has_equal_mass(partition: Any) -> bool:
     return type(partition) is EqualMass and partition.cut == "value"
 
 
-def _open_below(found: Intervals) -> NDArray[np.float64]:
+def _open_below(found: Intervals) -> Floats:
     """Return edges such that a value on an edge lies above it: closed on the right, the next number is the edge."""
     edges = np.asarray(found.edges, dtype=np.float64)
     return np.nextafter(edges, np.inf) if found.closed == "right" else edges
 
 
-def _starts(partition: Any, rows: Rows) -> NDArray[np.int64]:
+def _starts(partition: Any, rows: Rows) -> Integers:
     """Return where the cells of every row begin, and the end of the row, ``(n_rows, n_cells + 1)``."""
     n_entries = rows.values.shape[1]
     if isinstance(partition, AuthorsCells):
@@ -158,7 +157,7 @@ class Estimates:
         self._lens, self._statistics = lens, statistics
         self._common: dict[tuple[int, int], CommonEstimates] = {}
 
-    def of_many(self, y_true: NDArray[np.int64], y_prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_many(self, y_true: Integers, y_prob: Floats) -> Floats:
         """Return values ``(n_replicates, n_statistics)`` of data sets that are known to be valid.
 
         ``y_true`` has shape (n_replicates, n_samples) and ``y_prob`` has shape (n_replicates, n_samples, n_classes).
@@ -196,7 +195,7 @@ class Estimates:
         return self._common[n_samples, n_outcomes]
 
 
-def validated(y_true: NDArray[Any], y_prob: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def validated(y_true: NDArray[Any], y_prob: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
     """Return predictions ``(n_samples, n_classes)`` and labels ``(n_samples,)``, as public functions take them."""
     if isinstance(y_prob, np.ndarray) and y_prob.ndim == 2 and y_prob.shape[1] > 1 and y_prob.dtype == np.float64:
         prob, outcome = np.ascontiguousarray(y_prob), np.asarray(y_true)
@@ -222,12 +221,12 @@ class CommonEstimates:
         self._sorted = cumulative or bool(self._cells.fitted)
         self._needed = cumulative or bool(binned)
 
-    def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> dict[str, float]:
+    def __call__(self, prob: Floats, outcome: NDArray[Any]) -> dict[str, float]:
         """Return the value of each statistic on ``prob (n_samples, n_outcomes)`` and ``outcome (n_samples,)``."""
         found = self.of_many(np.ascontiguousarray(prob)[None], np.asarray(outcome, dtype=np.int64)[None])
         return {name: float(values[0]) for name, values in found.items()}
 
-    def of_many(self, prob: NDArray[np.float64], outcome: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
+    def of_many(self, prob: Floats, outcome: Integers) -> dict[str, Floats]:
         """Return the values ``(n_replicates,)`` of each statistic.
 
         ``prob`` has shape (n_replicates, n_samples, n_outcomes), ``outcome`` has shape (n_replicates, n_samples).
@@ -237,7 +236,7 @@ class CommonEstimates:
         binned, extremes = self._of_event(prob, outcome) if self._needed else ({}, np.empty((len(prob), 2)))
         groups = self._groups.sums(prob, outcome)
 
-        def value(statistic: Statistic) -> NDArray[np.float64]:
+        def value(statistic: Statistic) -> Floats:
             if isinstance(statistic, OverClasses):
                 layout = statistic.layout(self._n)
                 return _over_classes(layout, groups[layout], statistic.power)
@@ -248,9 +247,7 @@ class CommonEstimates:
 
         return {name: value(statistic) for name, statistic in self.statistics.items()}
 
-    def _of_event(
-        self, prob: NDArray[np.float64], outcome: NDArray[np.int64]
-    ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
+    def _of_event(self, prob: Floats, outcome: Integers) -> tuple[dict[str, Floats], Floats]:
         """Return the errors in cells ``(n_replicates, n_partitions)`` by name, and the extremes of `sorted_sums`."""
         if self._sorted:
             sums, extremes, start = self._cells.sums(Rows.of(prob[..., 1], outcome == 1))
@@ -271,7 +268,7 @@ class CommonEstimates:
         return found, extremes
 
 
-def _with_ties(prob: NDArray[np.float64]) -> NDArray[np.float64]:
+def _with_ties(prob: Floats) -> Floats:
     """Return two columns ``(n_replicates, n_samples, 2)`` whose events are tied where a sample has them tied.
 
     Data sets whose first events all differ by more than rounding come from a model without ties, and are not sorted.
@@ -298,9 +295,9 @@ class _Groups:
             key: Cells(list(dict.fromkeys(one.partition for one in alike)), 1) for key, alike in self._alike.items()
         }
 
-    def sums(self, prob: NDArray[np.float64], outcome: NDArray[np.int64]) -> dict[Layout, NDArray[np.float64]]:
+    def sums(self, prob: Floats, outcome: Integers) -> dict[Layout, Floats]:
         """Return the sums ``(n_replicates, n_groups, n_cells, 3)`` over the cells of each layout."""
-        found: dict[Layout, NDArray[np.float64]] = {}
+        found: dict[Layout, Floats] = {}
         for key, alike in self._alike.items():
             cells = self._cells[key]
             sums, _, start = cells.sums(_rows_of_groups(alike[0], prob, outcome))
@@ -310,7 +307,7 @@ class _Groups:
         return found
 
 
-def _rows_of_groups(layout: Layout, prob: NDArray[np.float64], outcome: NDArray[np.int64]) -> Rows:
+def _rows_of_groups(layout: Layout, prob: Floats, outcome: Integers) -> Rows:
     """Return the entries of each group of a layout, in the rows of one data set after those of another."""
     classes = np.arange(prob.shape[2])[:, None]
     counts = None
@@ -330,7 +327,7 @@ def _rows_of_groups(layout: Layout, prob: NDArray[np.float64], outcome: NDArray[
     return Rows.of(values.reshape(shape), happened.reshape(shape), None if counts is None else counts.reshape(shape))
 
 
-def _over_classes(layout: Layout, sums: NDArray[np.float64], power: int) -> NDArray[np.float64]:
+def _over_classes(layout: Layout, sums: Floats, power: int) -> Floats:
     """Return the error ``(n_replicates,)`` over the cells of all groups, as `EntryCells` defines it."""
     count, residual = (np.ascontiguousarray(sums[..., place]) for place in (0, 1))
     importance = layout.importance(count)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions._view import LensView
@@ -75,7 +75,7 @@ class Battery:
         """Check what the user passed as `TestingOptions`, and take it out of the options."""
         return cls.of(tests, *(options.pop(name) for name in ("n_resamples", "resampling", "method")))
 
-    def pvalues(self, y_true: NDArray[np.int64], y_prob: NDArray[np.float64], lens: LensLike, seed: int) -> list[float]:
+    def pvalues(self, y_true: Integers, y_prob: Floats, lens: LensLike, seed: int) -> list[float]:
         """Return the p-value of every test through a lens; each is that of the public function with this seed."""
         found: dict[str, float] = {}
         statistics = {name: test for name, test in self.tests.items() if isinstance(test, Statistic)}
@@ -342,7 +342,7 @@ def _test(block: Block, lenses: dict[str, LensLike] | None, battery: Battery) ->
     return block.frame(pairs, "test", pvalue=pvalues)
 
 
-def _counted(pvalues: NDArray[np.float64], level: float) -> dict[str, Any]:
+def _counted(pvalues: Floats, level: float) -> dict[str, Any]:
     count, total = int(np.count_nonzero(rejects(pvalues, level))), len(pvalues)
     rate = count / total
     return {

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats
 from caltest.results import Result
 from caltest.results._description import Table
 
@@ -47,7 +47,7 @@ def rank(estimates: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def _differences(deviation: NDArray[np.float64], truth_se: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _differences(deviation: Floats, truth_se: float) -> tuple[Floats, Floats]:
     """Return differences of mean squared errors and their standard errors, both ``(n_statistics, n_statistics)``."""
     square, mean = np.square(deviation), deviation.mean(axis=0)
     paired = square[:, :, None] - square[:, None, :]

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest._compiled._usual import read_events
 from caltest.estimation import ReliabilityCurve
+from caltest.predictions._arrays import Booleans
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, ClassWise, Confidence
 from caltest.predictions._sample import are_impossible
@@ -55,7 +56,7 @@ class Batch(NamedTuple):
 
     prob: NDArray[Any]
     outcome: NDArray[Any]
-    impossible: NDArray[np.bool_] | None
+    impossible: Booleans | None
 
 
 def events_of(y_true: Any, y_prob: Any, classes: Any, n_classes: int, lens: Lens) -> Batch:
