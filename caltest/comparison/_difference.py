@@ -241,7 +241,7 @@ class DifferenceResult(Decision, Result):
     def typical_errors(self) -> tuple[Number, ...]:
         """The typical error of each model, in points; none with folds, whose models differ."""
         both = zip(UNNAMED, (self.estimate_a, self.estimate_b), strict=True)
-        return () if self.folds else tuple(typical_error(name, root_of(squared)) for name, squared in both)
+        return () if self.folds else tuple(typical_error(name, math.sqrt(max(squared, 0.0))) for name, squared in both)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the result as a pandas frame.
@@ -369,11 +369,6 @@ def _apart(test: DifferenceResult, interval: ConfidenceInterval, order: int) -> 
     high, low = (-100 * difference_of_roots(*squared, end, least) for end in interval)
     low, high = min(low, estimate), max(high, estimate)
     return points_apart(order * estimate, ConfidenceInterval(*((low, high) if order > 0 else (-high, -low))))
-
-
-def root_of(estimate: float) -> float:
-    """Return a squared error as an error, 0 where its estimate is negative."""
-    return math.sqrt(max(estimate, 0.0))
 
 
 def difference_of_roots(a: float, b: float, difference: float, least: float = math.inf) -> float:

@@ -180,11 +180,7 @@ def _draw_values(ax: Axes, curve: ErrorCurve, values: NDArray[Any], options: dic
     x = curve.points
     for m, (model, shown) in enumerate(zip(curve.models, np.where(np.isfinite(values), values, np.nan), strict=True)):
         line: dict[str, Any] = {"linewidth": 1.6, "color": color_of(m), "zorder": 4} | options
-        ax.plot(x, shown, marker=marker_of(x), label=literal(_name(model)), **line)
-
-
-def _name(model: str) -> str:
-    return fill(model or "observed", _WIDEST)
+        ax.plot(x, shown, marker=marker_of(x), label=literal(fill(model or "observed", _WIDEST)), **line)
 
 
 def _logarithmic(ax: Axes, x: NDArray[Any], xlabel: str) -> None:

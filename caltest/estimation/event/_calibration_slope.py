@@ -70,7 +70,7 @@ class Slope:
             if not math.isfinite(error):
                 return cls(slope, intercept, UNKNOWN, 1.0, f"{NOTHING}: without one group there is no slope.")
         low, high = evidence.interval(missed)
-        pvalue = max(2 * _upper_tail(abs(evidence.root(1.0))), SMALLEST_PVALUE)
+        pvalue = max(math.erfc(abs(evidence.root(1.0)) / math.sqrt(2)), SMALLEST_PVALUE)
         if cells.clusters is not None:
             reach, of_groups = cells.clusters.student(slope - 1, error, missed)
             pvalue = max(pvalue, of_groups)
@@ -210,10 +210,6 @@ class _Weighted:
 def _crossing(root: Callable[[float], float], sign: float, z: float) -> Callable[[float], float]:
     """Return what is 0 where a root is z with a sign, and positive before."""
     return lambda b: z - sign * root(b)
-
-
-def _upper_tail(z: float) -> float:
-    return math.erfc(z / math.sqrt(2)) / 2
 
 
 def _upper_quantile(tail: float) -> float:

@@ -110,7 +110,7 @@ def refuse_other_indexes(given: Mapping[str, Any]) -> None:
     first: Any = next(iter(indexed), None)
     for name, index in indexed.items():
         one = indexed[first]
-        if len(index) != len(one) or _are_equal(index, one):
+        if len(index) != len(one) or index.equals(one) or index.tolist() == one.tolist():
             continue  # lengths are compared later, with arrays
         what = "the same labels in another order" if len(index.intersection(one)) == len(index) else "other labels"
         pairs = zip(one.tolist(), index.tolist(), strict=True)
@@ -120,10 +120,6 @@ def refuse_other_indexes(given: Mapping[str, Any]) -> None:
             f"Observations are matched by position: take `{name}.loc[{first}.index]` if the indexes name the "
             f"observations, or `{name}.to_numpy()` if the rows are in the same order."
         )
-
-
-def _are_equal(index: Any, other: Any) -> bool:
-    return bool(index.equals(other)) or index.tolist() == other.tolist()
 
 
 def _names(values: Any) -> list[Any] | None:

@@ -131,7 +131,7 @@ class _Likelihood:
 
     def loss_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
         score = self._features @ theta
-        self._prob = _expit(score)
+        self._prob = 0.5 * (1.0 + np.tanh(0.5 * score))  # the logistic function
         gradient = (self._weight * (self._prob - self._target)) @ self._features
         return float(self._weight @ (np.logaddexp(0.0, score) - self._target * score)), gradient
 
@@ -140,7 +140,3 @@ class _Likelihood:
         curvature = self._weight * self._prob * (1 - self._prob)
         hessian = (self._features * curvature[:, None]).T @ self._features
         return np.asarray(np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0], dtype=np.float64)
-
-
-def _expit(z: Floats) -> Floats:
-    return 0.5 * (1.0 + np.tanh(0.5 * z))
