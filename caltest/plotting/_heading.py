@@ -7,7 +7,7 @@ panels have a question each, and the sentence stands above a new figure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +17,6 @@ from caltest.plotting._axes import TEXT, add_legend, literal, wrap, wrapped
 from caltest.results._description import counted
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from caltest.results import Verdict
 
 QUESTION = "Is what is predicted also observed?"
@@ -57,12 +55,18 @@ def head_figure(figure: Any, said: str) -> None:
 
 
 def in_panels(
-    draw: Callable[[str, Axes], Any], names: Sequence[str], axes: Any, *, caption: str, legend: bool
+    plot: Callable[..., Any],
+    curves: Mapping[str, Any],
+    axes: Any,
+    *,
+    caption: str,
+    legend: bool,
+    tests: Mapping[str, Any] | None = None,
 ) -> NDArray[Any]:
     """Draw each of many models into a panel that has its name and what was found, with one legend; return the axes."""
-    grid = wrapped(axes, len(names), 3, (3.4, 3.9), 0.6, sharey=False)
-    for ax, name in zip(grid, names, strict=True):
-        draw(name, ax)
+    grid = wrapped(axes, len(curves), 3, (3.4, 3.9), 0.6, sharey=False)
+    for ax, (name, curve) in zip(grid, curves.items(), strict=True):
+        plot(curve, ax, legend=False, **({} if tests is None else {"tests": tests.get(name)}))
         said = " ".join(ax.get_title().split())
         ax.set_title(literal(name) if said in {QUESTION, DIFFERENCE} else literal(f"{name}\n") + said)
     if legend:

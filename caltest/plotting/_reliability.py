@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -138,7 +139,8 @@ def plot_reliability(
     tests_of = _check_tests(tests, curves)
     drawing: dict[str, Any] = {"scale": scale, "histogram": histogram}
     if len(curves) > MOST_TOGETHER:
-        return _in_panels(plot_reliability, curves, ax, tests_of, legend=legend, style=style, **drawing, **options)
+        plot = partial(plot_reliability, style=style, **drawing, **options)
+        return in_panels(plot, curves, ax, caption=_about(list(curves.values())), legend=legend, tests=tests_of)
     said = QUESTION if style == "classical" else DIFFERENCE
     if verdict is not None:
         said = first_sentence(verdict)
@@ -213,27 +215,11 @@ def plot_uncertainty_diagram(
     tests_of = _check_tests(tests, diagrams)
     drawing: dict[str, Any] = {"scale": scale, "histogram": histogram}
     if len(diagrams) > MOST_TOGETHER:
-        return _in_panels(plot_uncertainty_diagram, diagrams, ax, tests_of, legend=legend, **drawing, **options)
+        plot = partial(plot_uncertainty_diagram, **drawing, **options)
+        return in_panels(plot, diagrams, ax, caption=_about(list(diagrams.values())), legend=legend, tests=tests_of)
     said = next(iter(diagrams.values())).decision_in_words if len(diagrams) == 1 else QUESTION
     drawing |= {"words": _UNCERTAINTIES, "said": said, "square": True, "legend": legend}
     return _draw(diagrams, ax, tests_of, options, **drawing)
-
-
-def _in_panels(
-    plot: Callable[..., Any],
-    curves: Mapping[str, CurveInCells],
-    ax: Any,
-    tests_of: Mapping[str, CellTests],
-    *,
-    legend: bool,
-    **look: Any,
-) -> Any:
-    """Draw each of more than four curves into its panel."""
-
-    def draw(name: str, panel: Axes) -> Any:
-        return plot(curves[name], panel, tests=tests_of.get(name), legend=False, **look)
-
-    return in_panels(draw, list(curves), ax, caption=_about(list(curves.values())), legend=legend)
 
 
 def _draw(

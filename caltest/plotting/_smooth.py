@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -97,12 +98,8 @@ def plot_smooth_reliability(
     validate_choice(style, "style", ("classical", "deviation"))
     curves = named(curve, SmoothReliabilityCurve, "curve", "smooth_reliability_curve")
     if len(curves) > MOST_TOGETHER:
-
-        def draw(name: str, panel: Axes) -> Any:
-            look = {"scale": scale, "histogram": histogram, "legend": False} | options
-            return plot_smooth_reliability(curves[name], panel, style, **look)
-
-        return in_panels(draw, list(curves), ax, caption=what_is_shown(curves.values()), legend=legend)
+        plot = partial(plot_smooth_reliability, style=style, scale=scale, histogram=histogram, **options)
+        return in_panels(plot, curves, ax, caption=what_is_shown(curves.values()), legend=legend)
     square = style == "classical"
     ax = single(ax, (6.4, 6.6 if len(curves) == 1 else 7.0) if square else (6.4, 5.2))
     each, alone = list(curves.values()), len(curves) == 1
