@@ -17,7 +17,7 @@ from sklearn.neural_network import MLPClassifier
 from caltest.estimation.scores._score_decomposition import log_of
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_number, validate_rng
 from caltest.recalibration.maps._base import Recalibrator
-from caltest.recalibration.maps._choice_folds import observation_order
+from caltest.recalibration.maps._linear_scaling import observation_order
 from caltest.recalibration.maps._logits import Objective, blocks, softmax, softmax_in_place
 
 

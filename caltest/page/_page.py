@@ -20,8 +20,7 @@ from caltest.comparison import compare_models
 from caltest.hypothesis_tests import CalibrationReport, calibration_report, calibration_table
 from caltest.hypothesis_tests._subgroups import judge_levels, levels_of_columns
 from caltest.page._answer import Answer, Model
-from caltest.page._details import Folded, details_of, of_result
-from caltest.page._notes import codes_in, explain, linked
+from caltest.page._details import Folded, codes_in, details_of, explain, linked, of_result
 from caltest.page._pictures import Picture, deviations, diagram
 from caltest.predictions.inputs._arguments import time_of_index
 from caltest.predictions.inputs._refusals import refuse

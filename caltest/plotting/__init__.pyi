@@ -1,3 +1,6 @@
+from ._bands import plot_calibration_band as plot_calibration_band
+from ._bands import plot_giviti_belt as plot_giviti_belt
+from ._bands import plot_isotonic_curve as plot_isotonic_curve
 from ._clinical import plot_clinical_calibration as plot_clinical_calibration
 from ._clinical import plot_sites as plot_sites
 from ._comparison import plot_comparison as plot_comparison
@@ -5,9 +8,6 @@ from ._cumulative_graphs import plot_cumulative_graphs as plot_cumulative_graphs
 from ._display import ReliabilityDisplay as ReliabilityDisplay
 from ._error_curves import plot_cells_curve as plot_cells_curve
 from ._error_curves import plot_temperature_curve as plot_temperature_curve
-from ._giviti_belt import plot_giviti_belt as plot_giviti_belt
-from ._isotonic import plot_calibration_band as plot_calibration_band
-from ._isotonic import plot_isotonic_curve as plot_isotonic_curve
 from ._null_distribution import plot_class_histogram as plot_class_histogram
 from ._null_distribution import plot_null_distribution as plot_null_distribution
 from ._over_time import plot_cell_edges as plot_cell_edges
@@ -24,7 +24,7 @@ from ._replications import plot_approximation as plot_approximation
 from ._replications import plot_label_noise as plot_label_noise
 from ._replications import plot_metric_agreement as plot_metric_agreement
 from ._simplex import plot_simplex as plot_simplex
-from ._simplex_interactive import plot_simplex_interactive as plot_simplex_interactive
+from ._simplex import plot_simplex_interactive as plot_simplex_interactive
 from ._smooth import plot_smooth_reliability as plot_smooth_reliability
 from ._studies import plot_bias_study as plot_bias_study
 from ._studies import plot_power_study as plot_power_study

@@ -1,12 +1,12 @@
 from .maps._automatic_calibration import AutomaticCalibration as AutomaticCalibration
 from .maps._base import Recalibrator as Recalibrator
 from .maps._base import load_recalibrator as load_recalibrator
-from .maps._beta_calibration import BetaCalibration as BetaCalibration
-from .maps._intercept_calibration import InterceptCalibration as InterceptCalibration
 from .maps._linear_scaling import DirichletCalibration as DirichletCalibration
 from .maps._linear_scaling import MatrixScaling as MatrixScaling
 from .maps._linear_scaling import VectorScaling as VectorScaling
-from .maps._platt_scaling import PlattScaling as PlattScaling
+from .maps._logistic_maps import BetaCalibration as BetaCalibration
+from .maps._logistic_maps import InterceptCalibration as InterceptCalibration
+from .maps._logistic_maps import PlattScaling as PlattScaling
 from .maps._recalibrated_classifier import RecalibratedClassifier as RecalibratedClassifier
 from .maps._spline_calibration import SplineCalibration as SplineCalibration
 from .maps._step_functions import HistogramBinning as HistogramBinning

@@ -14,11 +14,9 @@ from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_rng
 from caltest.recalibration.maps._base import Recalibrator, fit_quietly, names_of_methods, on_indices, validate_methods
-from caltest.recalibration.maps._beta_calibration import BetaCalibration
-from caltest.recalibration.maps._choice_folds import stratified_folds
-from caltest.recalibration.maps._linear_scaling import VectorScaling
+from caltest.recalibration.maps._linear_scaling import VectorScaling, stratified_folds
+from caltest.recalibration.maps._logistic_maps import BetaCalibration, PlattScaling
 from caltest.recalibration.maps._logits import on_scale
-from caltest.recalibration.maps._platt_scaling import PlattScaling
 from caltest.recalibration.maps._spline_calibration import SplineCalibration
 from caltest.recalibration.maps._step_functions import IsotonicCalibration
 from caltest.recalibration.maps._temperature import TemperatureScaling

@@ -15,9 +15,9 @@ from caltest.predictions.cells._quantiles import EqualMass
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_count, validate_rng
 from caltest.recalibration.maps._base import Recalibrator
+from caltest.recalibration.maps._logistic_maps import PlattScaling
 from caltest.recalibration.maps._logits import Objective
 from caltest.recalibration.maps._one_vs_rest import Map, OneVsRest, normalise
-from caltest.recalibration.maps._platt_scaling import PlattScaling
 
 Steps = tuple[Floats, Floats]
 

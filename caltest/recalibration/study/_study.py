@@ -36,9 +36,8 @@ from caltest.predictions.inputs._validation import (
     validate_rng,
 )
 from caltest.recalibration.maps._base import Recalibrator, fit_quietly, names_of_methods, validate_methods
-from caltest.recalibration.maps._beta_calibration import BetaCalibration
 from caltest.recalibration.maps._linear_scaling import DirichletCalibration, VectorScaling
-from caltest.recalibration.maps._platt_scaling import PlattScaling
+from caltest.recalibration.maps._logistic_maps import BetaCalibration, PlattScaling
 from caltest.recalibration.maps._spline_calibration import SplineCalibration
 from caltest.recalibration.maps._step_functions import HistogramBinning, IsotonicCalibration, ScalingBinning
 from caltest.recalibration.maps._temperature import TemperatureScaling

@@ -12,7 +12,7 @@ from caltest.recalibration import (
     VectorScaling,
     load_recalibrator,
 )
-from caltest.recalibration.maps._choice_folds import stratified_folds
+from caltest.recalibration.maps._linear_scaling import stratified_folds
 from tests.recalibration.maps.test_base import over_confident
 
 METHODS = [TemperatureScaling(), VectorScaling(), BetaCalibration()]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from caltest.recalibration.maps._choice_folds import N_FOLDS, observation_order, stratified_folds
+from caltest.recalibration.maps._linear_scaling import N_FOLDS, observation_order, stratified_folds
 from tests.recalibration.maps.test_base import over_confident
 
 

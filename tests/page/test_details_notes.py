@@ -3,7 +3,7 @@
 import re
 from html.parser import HTMLParser
 
-from caltest.page._notes import codes_in, explain, linked
+from caltest.page._details import codes_in, explain, linked
 from caltest.results._note import PAGE
 from tests.house.sources import ROOT
 
