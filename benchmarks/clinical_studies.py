@@ -27,9 +27,9 @@ from caltest.clinical._discrimination import c_statistic, concordance
 from caltest.clinical._net_benefit import NetBenefit
 from caltest.clinical._overall import brier_scores, likelihood_indexes
 from caltest.clinical._sites import _ici, _summaries
+from caltest.estimation.event._calibration_in_the_large import InTheLarge
+from caltest.estimation.event._calibration_slope import Slope
 from caltest.estimation.event._event_cells import EventCells
-from caltest.estimation.event._in_the_large import InTheLarge
-from caltest.estimation.event._slope import Slope
 from caltest.estimation.scores._mean_interval import mean_interval
 from caltest.hypothesis_tests import (
     giviti_belt,

@@ -16,10 +16,10 @@ from caltest.clinical._discrimination import c_statistic
 from caltest.clinical._random_effects import FEWEST_SITES, RandomEffects
 from caltest.clinical._site_effects import c_statistics, known_effects, log_ratios, slopes
 from caltest.estimation._measure import Measure
+from caltest.estimation.event._calibration_in_the_large import InTheLarge
+from caltest.estimation.event._calibration_slope import Slope
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._event_estimate import show_interval
-from caltest.estimation.event._in_the_large import InTheLarge
-from caltest.estimation.event._slope import Slope
 from caltest.estimation.scores._mean_interval import UNKNOWN
 from caltest.hypothesis_tests._subgroup_members import subgroup_members
 from caltest.hypothesis_tests._subgroups import SubgroupTests, subgroup_tests

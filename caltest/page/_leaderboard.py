@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from caltest.page._answer import QUESTION, RIGHT, WRONG, Word
-from caltest.page._details import Folded
-from caltest.page._notes import codes_in, explain, linked
+from caltest.page._details import Folded, codes_in, explain, linked
 from caltest.page._page import template_of, today, versions
 from caltest.page._pictures import Picture, picture_of
 from caltest.plotting._ranking import MOST_NAMED, draw_measure, draw_parts
