@@ -26,7 +26,7 @@ from caltest.resampling.engine._options import TestOptions, drawing_of
 from caltest.resampling.engine._pvalues import tail_pvalue
 from caltest.resampling.engine._run import Answer, run
 from caltest.results import Note, Result, TestResult
-from caltest.results._decision import NO_PROOF, equate_pvalue
+from caltest.results._decision import NO_PROOF, equate_pvalue, rejects
 from caltest.results._description import Description, counted, percent
 from caltest.results._picture import Picture
 from caltest.results._verdict import Judged
