@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 
 from caltest.clinical import _optimism, optimism_corrected
 from caltest.predictions._sample import induce
-from tests.clinical.test_other_programs import printed, rows
+from tests.clinical.test_clinical_calibration_programs import printed, rows
 from tests.reference.r_random import RRandom
 
 MODEL = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12, max_iter=500)

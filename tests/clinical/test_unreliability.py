@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 from caltest.clinical import clinical_calibration
 from caltest.clinical._unreliability import unreliability_interval
 from caltest.predictions._sample import make_sample
-from tests.clinical.test_other_programs import NAMES, problem
+from tests.clinical.test_clinical_calibration_programs import NAMES, problem
 
 MISSED = 0.025
 

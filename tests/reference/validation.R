@@ -1,4 +1,4 @@
-# Numbers of R for tests/clinical/test_other_programs.py.
+# Numbers of R for tests/clinical/test_clinical_calibration_programs.py.
 #
 #   Rscript tests/reference/validation.R
 #

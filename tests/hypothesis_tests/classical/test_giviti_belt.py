@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from caltest.hypothesis_tests import giviti_belt, giviti_test
 from caltest.resampling.distributions._forward_selection import ForwardSelection
-from tests.clinical.test_other_programs import problem as pima
+from tests.clinical.test_clinical_calibration_programs import problem as pima
 from tests.reference.cases import check_refused, mostly_slow
 
 
