@@ -328,12 +328,10 @@ def test_bad_times_are_refused_with_their_place(follow, run, tmp_path):
 
 @pytest.mark.parametrize(
     "cuts",
-    mostly_slow(
-        [
-            (1,),
-            *(pytest.param(c, marks=pytest.mark.slow(few_draws=True)) for c in ((), (61,), (58, 60, 61, 63), (30, 62))),
-        ]
-    ),
+    [
+        (1,),
+        *(pytest.param(c, marks=pytest.mark.slow(few_draws=True)) for c in ((), (61,), (58, 60, 61, 63), (30, 62))),
+    ],
 )
 def test_the_line_of_a_bad_time_does_not_depend_on_what_is_read_at_once(follow, cuts):
     """Observations of the last time wait for a later one, so that an update begins before the lines that were read."""

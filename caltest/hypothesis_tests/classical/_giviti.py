@@ -26,7 +26,7 @@ from caltest.resampling.engine._options import TestOptions, drawing_of
 from caltest.resampling.engine._pvalues import tail_pvalue
 from caltest.resampling.engine._run import Answer, run
 from caltest.results import Note, Result, TestResult
-from caltest.results._decision import NO_PROOF, equate_pvalue, rejects
+from caltest.results._decision import NO_PROOF, equate_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, counted, percent
 from caltest.results._picture import Picture
 from caltest.results._verdict import Judged
@@ -251,7 +251,8 @@ class GivitiBelt(Judged, Result):
         if self.rejected != bool(rejects(self.unconditional_pvalue, self.alpha)):
             text = (
                 f"The p-value given the selected degree {self.selected_degree}, to which the belts belong, is "
-                f"{self.pvalue:.4g}; over all degrees, as in giviti_test, it is {self.unconditional_pvalue:.4g}. They "
+                f"{show_pvalue(self.pvalue)}; over all degrees, as in giviti_test, it is "
+                f"{show_pvalue(self.unconditional_pvalue)}. They "
                 "decide differently. Both are valid if one is chosen before the labels are seen."
             )
             notes.append(Note("C220", text))
@@ -298,7 +299,7 @@ class GivitiBelt(Judged, Result):
                 f"Polynomial of the logit of degree {self.selected_degree}, for {fitted}. Belts of {levels}: points of "
                 "all polynomials of this degree that the likelihood ratio does not reject.",
                 "Belts and p-value are limits for many events, given the degree. Over all degrees, as in giviti_test, "
-                f"the p-value is {self.unconditional_pvalue:.4g}.",
+                f"the p-value is {show_pvalue(self.unconditional_pvalue)}.",
             ],
         )
 

@@ -110,5 +110,5 @@ def test_val_prob_of_r_agrees(data, intercept, slope, brier, in_the_large):
     y, p = data()
     found = calibration_slope(y, p)
     assert (found.intercept, found.estimate) == pytest.approx((intercept, slope), abs=5e-6)
-    assert brier_score(y, p) == pytest.approx(brier, rel=1e-11)
+    assert brier_score(y, p) == pytest.approx(brier, rel=1e-8)  # bundled predictions of digits have seven digits
     assert calibration_in_the_large(y, p).intercept == pytest.approx(in_the_large, abs=5e-6)
