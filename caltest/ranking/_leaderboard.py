@@ -181,8 +181,8 @@ def leaderboard(
         "`recalibrator` and `time` cannot be taken together: observations of different folds may depend on each other.",
     )
     if recalibrator is not None and n_units < _FEWEST_DIVIDED:
-        units = counted(n_units, "observation" if design["group"] is None else "group")
-        text = f"Scores are not divided: {units} cannot fill five folds with two each."
+        many = counted(n_units, "observation" if design["group"] is None else "group")
+        text = f"Scores are not divided: {many} cannot fill five folds with two each."
         notes, recalibrator = [*notes, Note("C219", text)], None
     seeds = validate_rng(options["rng"]).integers(2**63, size=2)
     found: dict[str, list[Found]] = {kind.name: [] for kind in measures}
