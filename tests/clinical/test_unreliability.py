@@ -52,6 +52,7 @@ def test_it_begins_at_0_if_the_likelihood_ratio_does_not_reject():
         assert found.confidence_interval.low <= ratio / len(y) <= found.confidence_interval.high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("slope", "shift"), [(1.0, 0.0), (0.5, 0.0), (1.5, -0.5)])
 def test_coverage(slope, shift):
     """At least 95 %, of 300 data sets with about 80 events; of calibrated predictions it is exact in the limit."""
