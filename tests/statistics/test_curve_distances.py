@@ -40,8 +40,9 @@ def test_r_agrees(data, lowess, loess):
     """rms 6.5.0 in R 4.2.2: `val.prob(p, y)[c("Eavg", "E90", "Emax")]`, mean, median, 90 % quantile and maximum of
     `abs(fitted(loess(y ~ p)) - p)`, and 100 times the mean of its square; both print 3 digits."""
     y, p = data()
-    assert [error(y, p, kind("lowess")) for kind in (ICI, E90, Emax)] == pytest.approx(lowess, rel=1e-10)
-    assert [error(y, p, kind()) for kind in KINDS] == pytest.approx(loess, rel=1e-10)
+    close = 1e-6 if data is digit_8 else 1e-10  # bundled predictions of digits have seven digits
+    assert [error(y, p, kind("lowess")) for kind in (ICI, E90, Emax)] == pytest.approx(lowess, rel=close)
+    assert [error(y, p, kind()) for kind in KINDS] == pytest.approx(loess, rel=close)
 
 
 @pytest.mark.parametrize(("data", "index"), [(breast_cancer, 0.03655752741004), (cat, 0.0151649840602)])
