@@ -119,6 +119,18 @@ def _statistic(name: str, *arguments: Any, **options: Any) -> Any:
     return None if known is None else known(*arguments, **options)
 
 
+def _ece(package: str, y_true: Any, y_prob: Any, n_resamples: int, *, theirs: Any, in_loop: Any) -> list[Comparison]:
+    """Return the ECE of the confidence in 15 cells of equal width, and its p-value by a user's loop of estimates."""
+    test = _pvalue(y_true, y_prob, statistic=caltest.ECE(WIDE), method="monte-carlo")
+    loop = _users_loop(y_true, y_prob, in_loop)
+    return [
+        Comparison(
+            package, "confidence ECE, 15 equal-width cells", _estimate(y_true, y_prob, caltest.ECE(WIDE)), theirs
+        ),
+        Comparison(package, f"the same, {OWN_LOOP}", test, loop, n_resamples),
+    ]
+
+
 def torchmetrics(y_true: Any, y_prob: Any, n_resamples: int) -> list[Comparison]:
     """ECE with equal-width cells."""
     import torch
@@ -131,21 +143,10 @@ def torchmetrics(y_true: Any, y_prob: Any, n_resamples: int) -> list[Comparison]
         tensors = torch.from_numpy(confidence), torch.from_numpy(correct)
         return float(binary_calibration_error(*tensors, n_bins=N_CELLS, norm="l1"))
 
-    return [
-        Comparison(
-            "torchmetrics",
-            "confidence ECE, 15 equal-width cells",
-            _estimate(y_true, y_prob, caltest.ECE(WIDE)),
-            lambda _: float(multiclass_calibration_error(predicted, target, num_classes=10, n_bins=N_CELLS)),
-        ),
-        Comparison(
-            "torchmetrics",
-            f"the same, {OWN_LOOP}",
-            _pvalue(y_true, y_prob, statistic=caltest.ECE(WIDE), method="monte-carlo"),
-            _users_loop(y_true, y_prob, estimate),
-            n_resamples,
-        ),
-    ]
+    def whole(_):
+        return float(multiclass_calibration_error(predicted, target, num_classes=10, n_bins=N_CELLS))
+
+    return _ece("torchmetrics", y_true, y_prob, n_resamples, theirs=whole, in_loop=estimate)
 
 
 def mapie(y_true: Any, y_prob: Any, n_resamples: int) -> list[Comparison]:
@@ -160,18 +161,8 @@ def mapie(y_true: Any, y_prob: Any, n_resamples: int) -> list[Comparison]:
         return kolmogorov_smirnov_p_value(correct, confidence)
 
     return [
-        Comparison(
-            "mapie",
-            "confidence ECE, 15 equal-width cells",
-            _estimate(y_true, y_prob, caltest.ECE(WIDE)),
-            lambda _: estimate(*_seen(y_true, y_prob)),
-        ),
-        Comparison(
-            "mapie",
-            f"the same, {OWN_LOOP}",
-            _pvalue(y_true, y_prob, statistic=caltest.ECE(WIDE), method="monte-carlo"),
-            _users_loop(y_true, y_prob, estimate),
-            n_resamples,
+        *_ece(
+            "mapie", y_true, y_prob, n_resamples, theirs=lambda _: estimate(*_seen(y_true, y_prob)), in_loop=estimate
         ),
         Comparison(
             "mapie",
@@ -243,21 +234,10 @@ def netcal(y_true: Any, y_prob: Any, n_resamples: int) -> list[Comparison]:
     def estimate(confidence, correct):
         return float(ECE(N_CELLS).measure(confidence, correct))
 
-    return [
-        Comparison(
-            "netcal",
-            "confidence ECE, 15 equal-width cells",
-            _estimate(y_true, y_prob, caltest.ECE(WIDE)),
-            lambda _: float(ECE(N_CELLS).measure(prob, label)),
-        ),
-        Comparison(
-            "netcal",
-            f"the same, {OWN_LOOP}",
-            _pvalue(y_true, y_prob, statistic=caltest.ECE(WIDE), method="monte-carlo"),
-            _users_loop(y_true, y_prob, estimate),
-            n_resamples,
-        ),
-    ]
+    def whole(_):
+        return float(ECE(N_CELLS).measure(prob, label))
+
+    return _ece("netcal", y_true, y_prob, n_resamples, theirs=whole, in_loop=estimate)
 
 
 def scikit_learn(y_true: Any, y_prob: Any, n_resamples: int) -> list[Comparison]:
@@ -275,18 +255,13 @@ def scikit_learn(y_true: Any, y_prob: Any, n_resamples: int) -> list[Comparison]
         return float(np.abs(observed - predicted) @ count[count > 0] / len(confidence))
 
     return [
-        Comparison(
+        *_ece(
             "scikit-learn",
-            "confidence ECE from `calibration_curve`, 15 equal-width cells",
-            _estimate(y_true, y_prob, caltest.ECE(WIDE)),
-            lambda _: from_curve(*_seen(y_true, y_prob)),
-        ),
-        Comparison(
-            "scikit-learn",
-            f"the same, {OWN_LOOP}",
-            _pvalue(y_true, y_prob, statistic=caltest.ECE(WIDE), method="monte-carlo"),
-            _users_loop(y_true, y_prob, from_curve),
+            y_true,
+            y_prob,
             n_resamples,
+            theirs=lambda _: from_curve(*_seen(y_true, y_prob)),
+            in_loop=from_curve,
         ),
         Comparison(
             "scikit-learn",

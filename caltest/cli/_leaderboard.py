@@ -48,7 +48,7 @@ def add_to(commands: Any) -> None:
     add("files", nargs="+", type=Path, metavar="FILE", help=f"two or more of {FILES}")
     words = "measures, separated by commas: log_score, brier, accuracy, l2 (default: log_score,brier,l2); any error, "
     words += 'such as KS or "ECE(EqualWidth(15))", has values and tests of calibration, but no ranks'
-    add("--by", type=parse_measures, metavar="MEASURES", help=words)
+    add("--by", action="extend", type=parse_measures, metavar="MEASURES", help=words)
     words = "exit with status 1 if another model is shown to be better than this one, a file without its suffix, by "
     add("--model", metavar="NAME", help=f"{words}the first measure")
     words = "confidence level of the sets of all ranks together (default: %(default)s)"

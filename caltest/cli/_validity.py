@@ -134,13 +134,13 @@ def _text(rows: list[dict[str, Any]], options: argparse.Namespace, whole: bool) 
         if own:
             head = ("test" if kind == "test" else "interval", "how", "data", "n", "data sets", *heads)
             tables.append(Table(head, [_cells(row, heads) for row in own], left=("how", "data")))
-    said = [f"{words}Percentages of simulated data sets."]
+    marked = sum(row["worse"] for row in rows)
+    verdict = f"{marked} of {len(rows):,} rows are worse than they should be by more than chance explains (*)."
+    said = [words + verdict, "Numbers are percentages of simulated data sets."]
     if any(row["kind"] == "test" for row in rows):
         said.append("Tests: how many calibrated models are rejected at each level.")
     if any(row["kind"] == "interval" for row in rows):
         said.append("Intervals: how many contain the truth, and where it lies above or below them.")
-    marked = sum(row["worse"] for row in rows)
-    said.append(f"{marked} of {len(rows):,} rows are worse than they should be by more than chance explains (*).")
     if options.n is not None:
         said.append(f"Measured sizes nearest to {options.n:,} observations are shown.")
     return to_text(Description(said[0], said[1:], tables))

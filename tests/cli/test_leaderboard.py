@@ -54,6 +54,8 @@ def test_the_exit_code_tells_whether_a_better_model_is_shown(files, run, tmp_pat
 def test_errors_are_named_with_their_parts(files, answer):
     found = answer("leaderboard", *files, "--by", 'brier,RMSCE(15, "equal-width"),KS')
     assert [one["name"] for one in found["unranked"]] == ['RMSCE(15, "equal-width")', "KS"]
+    again = answer("leaderboard", *files, "--by", "brier", "--by", 'RMSCE(15, "equal-width"),KS')
+    assert again == found, "the last one alone was taken"
     assert [one["name"] for one in found["rankings"]] == ["brier"]
 
 
