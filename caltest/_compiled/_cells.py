@@ -99,12 +99,13 @@ def count_events(outcomes, start):
 
 def _sum_over_events_of_one(outcomes, value, start):
     # Both sums add one number after the other, as the kernel does.
-    n_cells = start.size - 1
-    row = np.arange(start[0], start[-1])
-    cell = np.repeat(np.arange(n_cells), np.diff(start))
-    lane = _LANES * cell + (row - start[cell]) % _LANES
-    lanes = np.bincount(lane, outcomes[0, row] * value[row], minlength=n_cells * _LANES)
-    return np.cumsum(lanes.reshape(n_cells, _LANES), axis=1)[None, :, -1]
+    rows = slice(start[0], start[-1])
+    size = np.diff(start)
+    # The lane of a row counts from the first row of its cell; a cell has as many lanes before it as those before have.
+    own = np.arange(start[0], start[-1]) - np.repeat(start[:-1], size) & _LANES - 1
+    lane = own + np.repeat(np.arange(0, _LANES * size.size, _LANES), size)
+    lanes = np.bincount(lane, outcomes[0, rows] * value[rows], minlength=size.size * _LANES)
+    return np.cumsum(lanes.reshape(size.size, _LANES), axis=1)[None, :, -1]
 
 
 @unless_one(_sum_over_events_of_one)

@@ -92,7 +92,7 @@ class TypicalError:
             mean = (prob * logs).sum(axis=1, keepdims=True)
             spread, total = float((prob * np.square(logs - mean)).sum()), float((prob * np.square(logs)).sum())
         else:
-            variance, logit = prob.prod(axis=1), logs[:, 1] - logs[:, 0]
+            variance, logit = prob[:, 0] * prob[:, 1], logs[:, 1] - logs[:, 0]
             if not variance.any():
                 return 0.0
             centre = np.average(logit, weights=variance)

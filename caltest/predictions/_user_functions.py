@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Booleans, Floats
-from caltest.predictions._distances import SCALE_WEIGHTS, Distance, ScaleWeight, validate_distance
+from caltest.predictions._distances import OF_DIFFERENCES, SCALE_WEIGHTS, Distance, ScaleWeight, validate_distance
 from caltest.predictions._lens import Lens, LensLike, outcome_dtype
 from caltest.predictions.inputs._refusals import refuse, refuse_if, require
 from caltest.predictions.inputs._validation import SUM_TOLERANCE
@@ -107,6 +107,8 @@ def _apply_function(lens: Callable[..., Any], prob: Floats, outcome: NDArray[Any
 def apply_distance(distance: Distance, predicted: Floats, observed: Floats) -> Floats:
     """Call a distance of arrays ``(..., n_outcomes)``, whose leading axes broadcast, and check what it returns."""
     validate_distance(distance)
+    if distance in OF_DIFFERENCES:  # those of the package return what they should
+        return distance(predicted, observed)
     shape = np.broadcast_shapes(predicted.shape, observed.shape)[:-1]
     distances = np.asarray(call("distance", distance, predicted, observed), dtype=np.float64)
     must = f"`distance` must reduce the last axis of arrays (..., n_outcomes): expected shape {shape}"

@@ -489,7 +489,7 @@ def _path(sample: Sample) -> tuple[Integers, Floats, Floats, float]:
     start = np.append(np.flatnonzero(np.append(True, np.diff(sample.event) > 0)), sample.n_samples)
     weight = sample.weight_or_ones
     expected = np.cumsum(weight * sample.expected[:, 1])[start[1:] - 1]
-    variance = np.cumsum(np.square(weight) * sample.expected.prod(axis=1))[start[1:] - 1]
+    variance = np.cumsum(np.square(weight) * sample.event_variance)[start[1:] - 1]
     total = float(variance[-1])
     return start, expected, variance / total if total > 0 else np.zeros(len(variance)), total
 

@@ -163,7 +163,7 @@ class HosmerLemeshow(Statistic):
         if not counts_events(sample):
             return None
         cells, groups = cells_of(sample, self.partition), sample.once(self.groups)
-        spread = np.array([variance.sum() for variance in cells.split(sample.expected.prod(axis=1))])
+        spread = np.array([variance.sum() for variance in cells.split(sample.event_variance)])
         counts = [PoissonBinomial.of(prob) for prob in cells.split(sample.expected[:, 1])]
         return GroupsDistribution(counts, groups.expected[:, 1], groups.whitening, spread)
 

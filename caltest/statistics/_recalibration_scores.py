@@ -79,7 +79,8 @@ class TemperatureScore(Statistic):
         row = np.arange(sample.n_samples)  # the logarithms of what was drawn, instead of a table of all
         chosen = ((sample.given[row, drawn, None], sample.given_null[row, drawn, None]) for drawn in flat)
         expected_log = sample.of_predictions(_expected_log)
-        return np.array([_terms_of(sample, *some, expected_log).sum() for some in chosen]).reshape(outcomes.shape[:-1])
+        terms = (_terms_of(sample, *some, _log(some[0]), expected_log) for some in chosen)
+        return np.array([each.sum() for each in terms]).reshape(outcomes.shape[:-1])
 
     def summary(self, sample: Sample) -> EntrySums | None:
         """Return what suffices: the sum of the terms, unless a table of all takes too much memory."""
@@ -156,14 +157,16 @@ class UnderConfidence(TemperatureScore):
 
 def _terms(sample: Sample) -> Floats:
     """Return what each observation adds to U by its outcome, ``(n_samples, n_outcomes)``; -inf if impossible."""
-    return _terms_of(sample, sample.prob, sample.null_prob, sample.of_predictions(_expected_log))
+    logs = _log(sample.prob)
+    return _terms_of(sample, sample.prob, sample.null_prob, logs, _mean_log(logs, sample.null_prob))
 
 
 def _group_terms(sample: Sample) -> Floats:
     """Return what the labels of each group add to U, ``(n_groups, 1)``."""
     own = np.arange(sample.n_samples), sample.outcome
     given, null = (prob[own].astype(np.float64)[:, None] for prob in (sample.given, sample.given_null))
-    return sums_of_groups(sample, _terms_of(sample, given, null, sample.of_predictions(_expected_log))[:, 0])[:, None]
+    terms = _terms_of(sample, given, null, _log(given), sample.of_predictions(_expected_log))
+    return sums_of_groups(sample, terms[:, 0])[:, None]
 
 
 def _sum_of_terms(sample: Sample) -> EntrySums:
@@ -178,7 +181,8 @@ def _event_terms(sample: Sample) -> tuple[float, Floats] | None:
     for start in range(0, sample.n_samples, _BLOCK_VALUES):  # a table of both outcomes is not needed
         rows = slice(start, start + _BLOCK_VALUES)
         prob, null_prob = sample.given[rows], sample.given_null[rows]
-        terms = _terms_of(sample, prob, null_prob, _expected_log_of(prob, null_prob), rows)
+        logs = _log(prob)
+        terms = _terms_of(sample, prob, null_prob, logs, _mean_log(logs, null_prob), rows=rows)
         if not np.isfinite(terms).all():
             return None
         without += float(terms[:, 0].sum())
@@ -187,11 +191,16 @@ def _event_terms(sample: Sample) -> tuple[float, Floats] | None:
 
 
 def _terms_of(
-    sample: Sample, prob: NDArray[Any], null_prob: NDArray[Any], expected_log: Floats, rows: slice = slice(None)
+    sample: Sample,
+    prob: NDArray[Any],
+    null_prob: NDArray[Any],
+    logs: Floats,
+    expected_log: Floats,
+    *,
+    rows: slice = slice(None),
 ) -> Floats:
     """Return what the outcomes with some probabilities of some observations, ``(n_samples, n)``, add to U."""
-    terms = _log(prob)
-    terms -= expected_log[:, None]
+    terms = logs - expected_log[:, None]
     terms[(prob <= 0) & (null_prob <= 0)] = -np.inf
     if sample.weight is not None:
         terms *= sample.weight[rows, None]
@@ -203,11 +212,11 @@ def _expected_log(sample: Sample) -> Floats:
     size = max(1, _BLOCK_VALUES // sample.n_outcomes)
     starts = range(0, sample.n_samples, size)
     blocks = ((sample.given[i : i + size], sample.given_null[i : i + size]) for i in starts)
-    return np.concatenate([_expected_log_of(prob, null_prob) for prob, null_prob in blocks])
+    return np.concatenate([_mean_log(_log(prob), null_prob) for prob, null_prob in blocks])
 
 
-def _expected_log_of(prob: NDArray[Any], null_prob: NDArray[Any]) -> Floats:
-    return np.einsum("ik,ik->i", np.maximum(null_prob.astype(np.float64), 0.0), _log(prob))
+def _mean_log(logs: Floats, null_prob: NDArray[Any]) -> Floats:
+    return np.einsum("ik,ik->i", np.maximum(null_prob.astype(np.float64), 0.0), logs)
 
 
 def _log(prob: NDArray[Any]) -> Floats:
@@ -427,7 +436,7 @@ def logits(sample: Sample, rows: slice = slice(None)) -> Floats:
 def logits_of(prob: Floats) -> Floats:
     """Return the logit of the second of two probabilities ``(n, 2)``."""
     with np.errstate(divide="ignore"):
-        log_prob = np.log(np.clip(prob, 0.0, None))
+        log_prob = np.log(np.maximum(prob, 0.0))
     return log_prob[:, 1] - log_prob[:, 0]
 
 
@@ -435,7 +444,7 @@ def _intercept(sample: Sample) -> Floats:
     """Return what each observation adds to Z_a by its outcome, ``(n_samples, 2)``; infinity if that is impossible."""
     weight = np.where(np.isfinite(logits(sample)), sample.weight_or_ones, 0.0)
     residual = np.column_stack([-sample.expected[:, 1], sample.expected[:, 0]]) * weight[:, None]
-    total = (sample.expected.prod(axis=1) * np.square(weight)).sum()
+    total = (sample.event_variance * np.square(weight)).sum()
     terms = residual / np.sqrt(total) if total > 0 else np.zeros_like(residual)
     return np.where(sample.expected <= 0, np.inf, terms)
 
@@ -453,7 +462,7 @@ def _slope_of_events(sample: Sample) -> tuple[float, Floats]:
     for start in range(0, sample.n_samples, _BLOCK_VALUES):  # a table of both outcomes is not needed
         rows = slice(start, start + _BLOCK_VALUES)
         expected = expected_outcomes(sample.given_null[rows].astype(np.float64))
-        logit[rows], prob[rows], variance[rows] = logits(sample, rows), expected[:, 1], expected.prod(axis=1)
+        logit[rows], prob[rows], variance[rows] = logits(sample, rows), expected[:, 1], expected[:, 0] * expected[:, 1]
     weight = np.where(np.isfinite(logit), sample.weight_or_ones, 0.0)
     variance *= np.square(weight)
     logit[weight == 0.0] = 0.0

@@ -53,7 +53,7 @@ class Patterns:
         logit, weight = sample.of_predictions(logits), sample.weight_or_ones
         counts = np.isfinite(logit) & (weight > 0)
         order = np.flatnonzero(counts)[np.argsort(logit[counts], kind="stable")]
-        x, w, v = logit[order], weight[order], sample.expected.prod(axis=1)[order]
+        x, w, v = logit[order], weight[order], sample.event_variance[order]
         first, skew = np.flatnonzero(np.diff(x, prepend=-np.inf)), 1 - 2 * sample.expected[order, 1]
         cumulants = (w**2 * v, w**3 * v * skew, w**4 * v * (1 - 6 * v), w**6 * v * (1 - 30 * v + 120 * v**2))
         total = (np.add.reduceat(terms, first) if len(x) else x for terms in (w, *cumulants))

@@ -99,7 +99,8 @@ def with_ties(prob: Floats) -> Floats:
 
 def _between(event: Floats, step: Floats, tied: float, extreme: float) -> Booleans:
     """Return where the next larger event is tied, and both are away from 0 and 1, ``(n_samples - 1,)``."""
-    return (step > 0) & (step <= tied) & (event[:-1] >= extreme) & (event[1:] <= 1 - extreme)
+    near = (step > 0) & (step <= tied)
+    return near & (event[:-1] >= extreme) & (event[1:] <= 1 - extreme) if near.any() else near
 
 
 _BLOCK_VALUES = 2**19

@@ -211,8 +211,8 @@ class CellDistribution:
         """Sort atoms and merge those that tie."""
         order = np.argsort(values, kind="stable")
         values, mass = values[order], mass[order]
-        new = np.append(True, np.diff(values) > TIE_TOLERANCE * values[-1])
-        start = np.flatnonzero(new)
+        step = values[1:] - values[:-1]
+        start = np.append(0, np.flatnonzero(step > TIE_TOLERANCE * values[-1]) + 1)
         return cls(values[start], np.add.reduceat(mass, start))
 
     @property
