@@ -226,7 +226,7 @@ MADE_BY = {
 
 HEAD = """# Which test detects what
 
-This page answers how often each test detects a miscalibrated model. The numbers are the power at level {level:g}: the
+This page shows how often each test detects a miscalibrated model. The numbers are the power at level {level:g}: the
 share of {replicates} data sets that a test rejects, {n_resamples} draws each. The standard error of a single rate is at
 most {se:.1g}, that of a mean of eight a third of it. Written by `python benchmarks/power.py --out DIR` from
 [power.csv](power.csv) ({facts}).
@@ -240,24 +240,24 @@ most {se:.1g}, that of a mean of eight a third of it. Written by `python benchma
   of alternating sign, `Bumps(10, 0.6, 40)`, the alternatives of T-Cal (Lee et al. 2023).
 
 Binned errors of the whole prediction have little power against under-confidence, because it makes labels vary less than
-predicted; it has a table, as have errors of the confidence that change their sign. **Bold** is the largest number of a
-row; numbers within two standard errors of each other may differ by chance.
+predicted. Under-confidence and errors of the confidence that change their sign have separate tables. **Bold** is the
+largest number of a row; numbers within two standard errors of each other may differ by chance.
 """
 
 TAIL = """## Power curves
 
-Of 100 data sets a point, unlike the tables (`--only curves --replicates 100`).
+Each point is a rate of 100 data sets, fewer than in the tables (`--only curves --replicates 100`).
 
-By temperature; left of 1 the model is under-confident.
+Power by temperature; left of 1 the model is under-confident.
 
 ![Rejection rates against the temperature](images/power-temperature.png)
 
-The alternatives of T-Cal (Lee et al. 2023), two classes, `Bumps`: the more bumps, the lower they are, and the less of
-them remains in the averages of few cells (bins).
+Power by the number of bumps (`Bumps`, two classes, the alternatives of T-Cal): the more bumps, the lower they are, and
+the less of them remains in the averages of few cells (bins).
 
 ![Rejection rates against the number of bumps](images/power-bumps.png)
 
-Ten bumps, by their height.
+Power against ten bumps by their height.
 
 ![Rejection rates against the height of ten bumps](images/power-heights.png)
 """

@@ -50,7 +50,7 @@ def write(app: Sphinx) -> None:
         by = ", ".join(f":py:obj:`~{path}`" for path in sorted(names))
         text = source.replace("*", r"\*").replace("`", r"\`")
         entries.append(f"* {text}\n  Cited by {by}.\n")
-    text = f"{title}\n{'=' * len(title)}\n\nWhat the documentation of functions and classes cites.\n\n" + "\n".join(
+    text = f"{title}\n{'=' * len(title)}\n\nThis page lists what the docstrings cite, and where.\n\n" + "\n".join(
         entries
     )
     if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
