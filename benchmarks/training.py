@@ -23,12 +23,12 @@ import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 from scipy.special import softmax  # noqa: E402
 from scipy.stats import t  # noqa: E402
-from statsmodels.stats.multitest import multipletests  # noqa: E402
 
 import caltest  # noqa: E402
 from benchmarks.machine import commit  # noqa: E402
 from benchmarks.markdown import table  # noqa: E402
 from benchmarks.pages import mark, read, with_table  # noqa: E402
+from caltest.resampling import correct_pvalues  # noqa: E402
 
 SEEDS = range(5)
 N_TRAIN, N_CALIBRATION = 300, 500
@@ -183,7 +183,7 @@ def differences(frame: pd.DataFrame) -> pd.DataFrame:
                 pvalue = 2 * t.sf(abs(gap.mean()) / se, n - 1) if se > 0 else 1.0
                 found.append((label(name, scaled), column, gap.mean(), half, pvalue))
     result = pd.DataFrame(found, columns=["model", "score", "mean", "half", "pvalue"])
-    result["holm"] = multipletests(result["pvalue"], method="holm")[1]
+    result["holm"] = correct_pvalues(result["pvalue"])
     return result
 
 

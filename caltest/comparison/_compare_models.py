@@ -92,9 +92,9 @@ def compare_models(
         other.
     correction : str
         How the p-values of calibration are adjusted for the number of models: "holm", "bonferroni", "holm-sidak",
-        "sidak", "simes-hochberg", "hommel", "fdr_bh" or "fdr_by", by ``statsmodels.stats.multitest``. "holm",
-        "bonferroni" and "fdr_by" hold under any dependence. The two "fdr" methods bound the expected share of false
-        rejections, the others the probability of any.
+        "sidak", "simes-hochberg", "hommel", "fdr_bh" or "fdr_by". "holm", "bonferroni" and "fdr_by" hold under any
+        dependence. The two "fdr" methods bound the expected share of false rejections, the others the probability of
+        any.
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are

@@ -299,7 +299,7 @@ def subgroup_tests(
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
         combined, as by `by_fold`.
     correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel", "min-p"}, optional
-        Over the subgroups, by ``statsmodels.stats.multitest``; "holm" by default. Subgroups of one column share no
+        Over the subgroups; "holm" by default. Subgroups of one column share no
         observation and are independent given the predictions; those of several columns overlap, and only the first two
         are valid; so it is with ``folds``. "min-p", the default with ``depth=2`` and only there, compares the p-value
         of each segment with the smallest one of all segments in every draw, step by step (Westfall and Young 1993).

@@ -46,7 +46,7 @@ def test_help_and_refused_arguments_load_no_heavy_library():
         "for line in sys.stdin.read().splitlines():\n"
         "    main(line.split())\n"
         "    print('loaded:', *sorted({name.partition('.')[0] for name in sys.modules} & "
-        "{'numpy', 'numba', 'pandas', 'scipy', 'matplotlib', 'statsmodels', 'rich', 'joblib'}))\n"
+        "{'numpy', 'numba', 'pandas', 'scipy', 'matplotlib', 'sklearn', 'rich', 'joblib'}))\n"
     )
     # One process runs all of them in this order: what one command loads, those after it have as well.
     commands = "--help", "test --help", "test --resamples 0", "test --lens ClassWise(-1)", "test --statistic ECE(-1)"
@@ -56,7 +56,7 @@ def test_help_and_refused_arguments_load_no_heavy_library():
     loaded = [set(line.split()[1:]) for line in done.stdout.splitlines() if line.startswith("loaded:")]
     assert loaded[:4] == [set(), set(), set(), {"numpy"}]
     (last,) = loaded[4:]
-    assert not last & {"pandas", "matplotlib", "statsmodels"}
+    assert not last & {"pandas", "matplotlib", "sklearn"}
 
 
 @pytest.mark.slow(few_draws=True)

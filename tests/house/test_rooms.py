@@ -38,7 +38,6 @@ ROOMS = [
 
 LAZY = {
     "matplotlib",
-    "statsmodels",
     "pandas",
     "polars",
     "pyarrow",
@@ -90,9 +89,7 @@ def test_the_reader_of_imports_reads():
         ("rich", False, False),
         ("scipy.stats", True, False),
     ]
-    assert {"caltest.predictions.inputs._validation", "numba", "numpy", "statsmodels.stats.proportion"} <= {
-        i.module for i in imports()
-    }
+    assert {"caltest.predictions.inputs._validation", "numba", "numpy", "scipy.stats"} <= {i.module for i in imports()}
 
 
 def test_the_reader_of_strings_reads():

@@ -150,13 +150,25 @@ def frequency_intervals(events: Floats, others: Floats, number: Floats, level: f
     level : float
         Level of the intervals.
     """
-    from scipy.special import betaincinv
-
     total = events + others
     scale = np.divide(number, total, out=np.zeros_like(total), where=total > 0)
-    yes, no, alpha = events * scale, others * scale, (1 - level) / 2
-    low = np.where(yes > 0, betaincinv(np.where(yes > 0, yes, 1.0), no + 1, alpha), 0.0)
-    high = np.where(no > 0, betaincinv(yes + 1, np.where(no > 0, no, 1.0), 1 - alpha), 1.0)
+    return clopper_pearson(events * scale, others * scale, (1 - level) / 2)
+
+
+def clopper_pearson(events: Floats, others: Floats, missed: float) -> tuple[Floats, Floats]:
+    """Return the limits of a probability; each is missed with probability ``missed`` at most.
+
+    Parameters
+    ----------
+    events, others : arrays of shape (n,)
+        Numbers of events and of other labels, exactly 0 where there are none.
+    missed : float
+        One-sided error.
+    """
+    from scipy.special import betainccinv, betaincinv
+
+    low = np.where(events > 0, betaincinv(np.where(events > 0, events, 1.0), others + 1, missed), 0.0)
+    high = np.where(others > 0, betainccinv(events + 1, np.where(others > 0, others, 1.0), missed), 1.0)
     return low, high
 
 
@@ -307,10 +319,7 @@ def resampled_bars(sample: Sample, partition: Any, sums: CellSums, draws: RowDra
 
 def confidence_bars(sums: CellSums, level: float) -> Ends:
     """Return Clopper-Pearson intervals."""
-    from statsmodels.stats.proportion import proportion_confint
-
-    low, high = proportion_confint(sums.observed_count[:, 1], sums.count, alpha=1 - level, method="beta")
-    return np.asarray(low), np.asarray(high)
+    return clopper_pearson(sums.observed_count[:, 1], sums.observed_count[:, 0], (1 - level) / 2)
 
 
 def drawn_deviations(sample: Sample, cells: Cells, null: Consistency, n_resamples: int, rng: SeedLike) -> list[Floats]:

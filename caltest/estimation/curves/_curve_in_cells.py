@@ -133,7 +133,7 @@ class CurveInCells(Result):
         Parameters
         ----------
         correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"}
-            How p-values are adjusted for the number of cells, by ``statsmodels.stats.multitest``.
+            How p-values are adjusted for the number of cells.
         alpha : float
             Largest probability with which any cell is rejected if the model is calibrated.
 

@@ -163,9 +163,9 @@ def reliability_curve(
         predictions alone, so that bars and p-values stay valid, and is mirrored by the complement of the event.
     bars : {"consistency", "confidence"}
         Quantiles of the frequency if the model is calibrated; or Clopper-Pearson intervals around the observed
-        frequency, from ``statsmodels.stats.proportion``; with ``sample_weight`` or ``groups`` the same for the
-        effective number of observations (Kish 1965, Korn and Graubard 1998), never wider than if every group were one
-        observation. With ``time`` there are consistency bars only.
+        frequency; with ``sample_weight`` or ``groups`` the same for the effective number of observations (Kish 1965,
+        Korn and Graubard 1998), never wider than if every group were one observation. With ``time`` there
+        are consistency bars only.
     confidence_level : float
         Level of the bars; 0.9 leaves 5 % on either side.
     simultaneous : bool

@@ -218,6 +218,11 @@ class EventCells:
         return replace(cells, squares=squares, cubes=cubes)
 
     @classmethod
+    def of_values(cls, sample: Sample) -> EventCells:
+        """Return a cell for each value of the predictions, however many they are."""
+        return cls._of_blocks(_blocks(sample), _Cut.at(logits(sample)))
+
+    @classmethod
     def of_counts(cls, prob: Floats, count: Floats, events: Floats) -> EventCells:
         """Return the cells of probabilities in [0, 1] with numbers of observations and of events.
 
@@ -422,9 +427,14 @@ class _Cut:
         """Return the cells of logits, which may be infinite."""
         finite = logit[np.isfinite(logit)]
         if len(finite) <= _MANY:
-            values = np.unique(finite)
-            return cls(values, 0.0, 0.0, len(values))
+            return cls.at(logit)
         return cls.between(float(finite.min()), float(finite.max()))
+
+    @classmethod
+    def at(cls, logit: Floats) -> _Cut:
+        """Return the values of logits, which may be infinite."""
+        values = np.unique(logit[np.isfinite(logit)])
+        return cls(values, 0.0, 0.0, len(values))
 
     @classmethod
     def of_sample(cls, sample: Sample) -> _Cut:

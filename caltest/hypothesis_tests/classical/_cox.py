@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.estimation.event._event_cells import EventCells
 from caltest.hypothesis_tests._calibration import look_at
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.hypothesis_tests._diagnostics import describe_answer
@@ -119,7 +119,7 @@ def cox_test(
     .. math:: T_\text{score} = U^\top I^{-1} U, \qquad
               T_\text{likelihood-ratio} = 2 \bigl(\ell(\hat a, \hat b) - \ell(0, 1)\bigr).
 
-    Estimates are those of a logistic regression (``statsmodels``). The parts of the hypothesis are tested too:
+    Estimates are those of a logistic regression. The parts of the hypothesis are tested too:
     calibration in the large (a = 0 given b = 1), and the slope (b = 1, a free). The test detects miscalibration that is
     linear in the logit; a calibration curve that crosses the diagonal symmetrically may have a = 0 and b = 1.
 
@@ -164,9 +164,8 @@ def cox_test(
         If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
         columns; if ``region`` holds no observation; if the lens has more than two outcomes; if ``kind`` or ``method``
         is unknown; if ``kind="likelihood-ratio"`` comes without ``method="asymptotic"``, or with labels that are all
-        equal or separated by the predictions, so that the likelihood has no maximum; if the logistic regression does
-        not converge because predictions are too near to 0 and 1; if ``n_resamples`` < 1, or ``alpha`` is not strictly
-        between 0 and 1.
+        equal or separated by the predictions, so that the likelihood has no maximum; if ``n_resamples`` < 1, or
+        ``alpha`` is not strictly between 0 and 1.
 
     See Also
     --------
@@ -291,18 +290,24 @@ class _Fit:
             notes.append(Note("C501", text if left_out > 1 else _ONE_LEFT_OUT))
         one_class = not x.size or y.min() == y.max()
         varies = bool(x.size) and bool(CoxScore("slope").informative(sample))
-        crossed = varies and not one_class and _overlap(x, y)
+        cells = EventCells.of_values(sample)
+        # Labels that overlap by so little that the slope is thousands of times the spread count as separated.
+        crossed = varies and cells.separation == 0 and math.isfinite(cells.raw_fit[1])
         names = ("intercept", "slope", "in_the_large")
         estimates = {name: _NAN for part in names for name in (part, f"{part}_error")}
         null = _log_likelihood(y, x)
         large = full = null
         if not one_class:
-            (a,), (a_error,), large = _logistic(y, np.ones((len(x), 1)), x)
-            full = large
-            estimates |= {"in_the_large": a, "in_the_large_error": a_error}
+            a = cells.intercept()
+            full = large = _log_likelihood(y, a + x)
+            estimates |= {"in_the_large": a, "in_the_large_error": 1 / math.sqrt(cells.at(a, 1.0).variance)}
         if crossed:
-            design = np.column_stack([np.ones(len(x)), x])
-            (a, b), (a_error, b_error), full = _logistic(y, design, np.zeros(len(x)))
+            a, b = cells.raw_fit
+            full = _log_likelihood(y, a + b * x)
+            variance = cells.count / np.square(2 * np.cosh(np.clip(a + b * cells.logit, -700, 700) / 2))
+            middle = variance @ cells.logit / variance.sum()  # where the fit does not depend on the slope
+            b_error = 1 / math.sqrt(variance @ np.square(cells.logit - middle))
+            a_error = math.hypot(1 / math.sqrt(variance.sum()), middle * b_error)
             estimates |= {"intercept": a, "intercept_error": a_error, "slope": b, "slope_error": b_error}
         if x.size and not crossed:
             notes.append(_ONE_CLASS if one_class else _SEPARATED if varies else _CONSTANT)
@@ -321,29 +326,5 @@ class _Fit:
         return Answer(statistic, sample, value, null, pvalue, *one, (null,), "asymptotic", tail=tail)
 
 
-def _overlap(x: Floats, y: Floats) -> bool:
-    """Return whether neither x nor -x separates the labels, so that the likelihood has a maximum."""
-    without, with_event = x[y == 0], x[y == 1]
-    return bool(without.max() > with_event.min() and with_event.max() > without.min())
-
-
 def _log_likelihood(y: Floats, logit: Floats) -> float:
     return -float(np.logaddexp(0, np.where(y == 1, -logit, logit)).sum())
-
-
-def _logistic(y: Floats, design: Floats, offset: Floats) -> tuple[list[float], list[float], float]:
-    """Return coefficients, standard errors and the log-likelihood of a logistic regression that has a maximum."""
-    from statsmodels.discrete.discrete_model import Logit
-    from statsmodels.tools.sm_exceptions import ConvergenceWarning
-
-    model = Logit(y, design, offset=offset)
-    with warnings.catch_warnings(), np.errstate(over="ignore", divide="ignore"):
-        # Newton's steps overshoot from afar, where nearly all fitted probabilities are 0 or 1.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        near = model.fit(disp=0, method="bfgs", maxiter=200).params
-        warnings.simplefilter("error", ConvergenceWarning)
-        try:
-            fit = model.fit(start_params=near, disp=0, maxiter=200)
-        except (ConvergenceWarning, np.linalg.LinAlgError) as error:
-            refuse(f"`y_prob` is too near to 0 and 1 for the logistic regression of labels on logits: {error}")
-    return fit.params.tolist(), fit.bse.tolist(), _log_likelihood(y, design @ fit.params + offset)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -253,8 +253,9 @@ def correct_pvalues(
     pvalues : array-like of shape (n_tests,)
         P-values, each of which is valid by itself.
     correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"}
-        A method of ``statsmodels.stats.multitest``. "holm" and "bonferroni" hold under any dependence of the tests, the
-        others if the tests are independent.
+        The procedure of the adjustment. "holm" and "bonferroni" hold under any dependence of the tests, the others if
+        the tests are independent. ``allowed`` may add "fdr_bh" and "fdr_by", which control the expected share of false
+        rejections.
     allowed : sequence of str
         The corrections that hold for these tests.
 
@@ -287,19 +288,40 @@ def correct_pvalues(
     values = np.asarray(pvalues, dtype=np.float64)
     if not np.all((values >= 0) & (values <= 1)):
         refuse(f"`pvalues` must lie in [0, 1], got {values[~((values >= 0) & (values <= 1))][0]}.")
-    # By hand, because statsmodels takes a second and 90 MB to import, and every table needs them.
-    if correction == "holm":
-        return _holm(values)
-    if correction == "bonferroni":
-        return np.minimum(len(values) * values, 1.0)
-    from statsmodels.stats.multitest import multipletests
+    if correction.startswith("fdr_"):
+        from scipy.stats import false_discovery_control
 
-    with np.errstate(divide="ignore"):  # log(1 - p) at p = 1
-        return np.asarray(multipletests(values, method=correction)[1])
-
-
-def _holm(values: Floats) -> Floats:
+        return np.asarray(false_discovery_control(values, method=correction.removeprefix("fdr_")))
     order = np.argsort(values, kind="stable")
     adjusted = np.empty_like(values)
-    adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)), 1.0)
+    with np.errstate(divide="ignore"):  # log(1 - p) at p = 1
+        adjusted[order] = _ADJUSTED[correction](values[order], np.arange(len(values), 0, -1))
+    return np.minimum(adjusted, 1.0)
+
+
+def _sidak(p: Floats, number: Integers) -> Floats:
+    """Return the probabilities that the smallest of so many independent p-values is at most p."""
+    return -np.expm1(number * np.log1p(-p))
+
+
+def _hommel(p: Floats, remaining: Integers) -> Floats:
+    """Return the largest p-value of Simes among all sets of tests that hold a test.
+
+    Of the sets of a size, that of the largest p-values has the largest one; beside it a test has its smallest p-value.
+    """
+    adjusted = p
+    for size in remaining:
+        simes = (size * p[-size:] / np.arange(1, size + 1)).min()
+        adjusted = np.maximum(adjusted, np.minimum(size * p, simes))
     return adjusted
+
+
+_ADJUSTED: dict[str, Callable[[Floats, Integers], Floats]] = {
+    "holm": lambda p, remaining: np.maximum.accumulate(p * remaining),
+    "bonferroni": lambda p, remaining: p * len(p),
+    "holm-sidak": lambda p, remaining: np.maximum.accumulate(_sidak(p, remaining)),
+    "sidak": lambda p, remaining: _sidak(p, np.full_like(remaining, len(p))),
+    "simes-hochberg": lambda p, remaining: np.minimum.accumulate((p * remaining)[::-1])[::-1],
+    "hommel": _hommel,
+}
+"""Adjusted values of increasing p-values, from them and from the numbers of p-values that are not smaller."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
+from caltest.estimation.curves._bars import clopper_pearson
 from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
@@ -65,8 +66,7 @@ class CoverageStudy(Study):
         whose target is above the upper and below the lower end: the one-sided errors. ``target`` and ``width`` are
         means. Each has its Monte Carlo standard error: binomial for the shares (``coverage_se``, ``above_se``,
         ``below_se``), :math:`s / \sqrt R` for the means (``target_se``, ``width_se``). Targets are computed from the
-        true probabilities and have no error. ``coverage_low`` and ``coverage_high`` are 99 % Clopper-Pearson limits,
-        from ``statsmodels.stats.proportion``.
+        true probabilities and have no error. ``coverage_low`` and ``coverage_high`` are 99 % Clopper-Pearson limits.
 
         Returns
         -------
@@ -74,7 +74,6 @@ class CoverageStudy(Study):
             The summary.
         """
         import pandas as pd
-        from statsmodels.stats.proportion import proportion_confint
 
         rows = []
         for key, group in self.replicates.groupby(_DESIGN, sort=False):
@@ -83,13 +82,13 @@ class CoverageStudy(Study):
             slack = 1e-12 * np.maximum(1.0, np.abs(target))
             above, below = target > high + slack, target < low - slack
             count, held = len(group), int((~above & ~below).sum())
-            limits = proportion_confint(held, count, alpha=0.01, method="beta")
+            limits = clopper_pearson(np.array(held), np.array(count - held), 0.005)
             rows.append(
                 dict(zip(_DESIGN, key, strict=True))
                 | {"n_replicates": count, "target": target.mean(), "target_se": _mean_se(target)}
                 | {"width": (high - low).mean(), "width_se": _mean_se(high - low)}
                 | {"coverage": held / count, "coverage_se": share_error(held / count, count)}
-                | {"coverage_low": limits[0], "coverage_high": limits[1]}
+                | {"coverage_low": float(limits[0]), "coverage_high": float(limits[1])}
                 | {"above": above.mean(), "above_se": share_error(above.mean(), count)}
                 | {"below": below.mean(), "below_se": share_error(below.mean(), count)}
             )

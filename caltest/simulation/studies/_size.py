@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
+from caltest.estimation.curves._bars import clopper_pearson
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, make_sample
@@ -188,7 +189,6 @@ class RejectionStudy(Study):
         """
         import pandas as pd
         from scipy.stats import binom
-        from statsmodels.stats.proportion import proportion_confint
 
         validate_choice(per, "per", ("study", "row"))
         design = [name for name in self.pvalues.columns if name not in {"replicate", "pvalue"}]
@@ -201,7 +201,7 @@ class RejectionStudy(Study):
         frame = pd.DataFrame(rows)
         each = error / len(frame) if per == "study" else error
         count, total = frame["rejections"], frame["n_replicates"]
-        lower, upper = proportion_confint(count, total, alpha=2 * each, method="beta")
+        lower, upper = clopper_pearson(count.to_numpy(), (total - count).to_numpy(), each)
         limit = binom.isf(each, total, frame["level"]).astype(int)
         return frame.assign(lower=lower, upper=upper, limit=limit, exceeds=count > limit)
 

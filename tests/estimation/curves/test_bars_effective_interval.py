@@ -8,7 +8,7 @@ from scipy.stats import beta, norm
 from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
-from caltest.estimation.curves._bars import EffectiveCounts
+from caltest.estimation.curves._bars import EffectiveCounts, clopper_pearson
 from tests.reference.cases import mostly_slow
 
 
@@ -66,6 +66,16 @@ def test_it_equals_loops_over_groups(sizes, weighted):
             part = order[:n]
             found = slow_interval(event[part], weight[part], group[part], 0.9)
             assert (low[i], high[i]) == pytest.approx(found, abs=1e-7)
+
+
+def test_limits_are_those_of_statsmodels():
+    """For few and many observations and levels, and where all labels are equal."""
+    for n in (1, 2, 7, 100, 100_000):
+        events = np.unique([0, 1, n // 3, n // 2, n - 1, n])
+        for missed in (1e-9, 1e-4, 0.005, 0.05, 0.4):
+            expected = proportion_confint(events, n, alpha=2 * missed, method="beta")
+            found = clopper_pearson(events, n - events, missed)
+            np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=f"{n} {missed}")
 
 
 def test_equal_weights_and_groups_of_one_have_the_exact_interval():

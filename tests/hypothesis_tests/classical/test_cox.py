@@ -30,22 +30,28 @@ def likelihood_ratio_test(y_true, y_prob, **options):
 # Another program.
 
 
-def test_likelihood_ratio_of_statsmodels():
-    for seed in range(3):
-        y_true, y_prob = calibrated(300, 2, seed=seed, concentration=1.0)
-        x = np.log(y_prob[:, 1] / y_prob[:, 0])
-        family = sm.families.Binomial()
-        free = sm.GLM(y_true, sm.add_constant(x), family=family).fit(tol=1e-12)
-        large = sm.GLM(y_true, np.ones(300), offset=x, family=family).fit(tol=1e-12)
-        null = stats.bernoulli.logpmf(y_true, y_prob[:, 1]).sum()
-        result, case = likelihood_ratio_test(y_true, y_prob), f"seed {seed}"
-        estimates = [result.intercept, result.slope, result.in_the_large]
-        np.testing.assert_allclose(estimates, [*free.params, *large.params], rtol=1e-7, err_msg=case)
-        errors = [result.intercept_error, result.slope_error, result.in_the_large_error]
-        np.testing.assert_allclose(errors, [*free.bse, *large.bse], rtol=1e-6, err_msg=case)
-        assert result.statistic == pytest.approx(2 * (free.llf - null), rel=1e-8), case
-        assert result.in_the_large_statistic == pytest.approx(2 * (large.llf - null), rel=1e-7, abs=1e-9), case
-        check_parts(result, case)
+@pytest.mark.parametrize(
+    ("n", "intercept", "slope", "scale"), [(12, 0, 1, 1), (300, 0.4, 0.7, 1.5), (2000, -2, 1, 2), (900, 0, -0.5, 4)]
+)
+def test_likelihood_ratio_of_statsmodels(n, intercept, slope, scale):
+    """For few and many observations (more than cells of the slope), rare events and decreasing curves."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=n) * scale
+    y_true, y_prob = rng.random(n) < special.expit(intercept + slope * x), special.expit(x)
+    x = np.log(y_prob) - np.log1p(-y_prob)
+    near = Logit(y_true, np.ones(n), offset=x).fit(disp=0)
+    large = Logit(y_true, np.ones(n), offset=x).fit(near.params, disp=0)
+    free = Logit(y_true, sm.add_constant(x)).fit(disp=0, method="bfgs")
+    free = Logit(y_true, sm.add_constant(x)).fit(free.params, disp=0, maxiter=100)
+    null = stats.bernoulli.logpmf(y_true, y_prob).sum()
+    result, case = likelihood_ratio_test(y_true, y_prob), f"{n} observations"
+    estimates = [result.intercept, result.slope, result.in_the_large]
+    np.testing.assert_allclose(estimates, [*free.params, *large.params], rtol=1e-9, err_msg=case)
+    errors = [result.intercept_error, result.slope_error, result.in_the_large_error]
+    np.testing.assert_allclose(errors, [*free.bse, *large.bse], rtol=1e-9, err_msg=case)
+    assert result.statistic == pytest.approx(2 * (free.llf - null), rel=1e-9), case
+    assert result.in_the_large_statistic == pytest.approx(2 * (large.llf - null), rel=1e-9), case
+    check_parts(result, case)
 
 
 def test_score_of_statsmodels():
@@ -150,12 +156,30 @@ def test_any_slope_is_found():
         assert abs(result.intercept) < STANDARD_ERRORS * result.intercept_error, power
 
 
-def test_predictions_near_0_and_1_are_refused_where_the_fit_fails(monkeypatch):
-    """Newton's method that does not converge is no estimate."""
-    fit = Logit.fit
-    monkeypatch.setattr(Logit, "fit", lambda *args, **options: fit(*args, **{**options, "maxiter": 1}))
-    with pytest.raises(ValueError, match="`y_prob` is too near to 0 and 1 for the logistic regression"):
-        score_test(*calibrated(200, 2))
+@pytest.mark.parametrize("narrow", [1e-3, 1e-6, 1e-9])
+def test_nearly_equal_predictions_have_a_slope(narrow):
+    """The fit depends on differences of logits alone; other optimisers fail where these are a millionth."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=500)
+    y_true = rng.random(500) < special.expit(x)
+    wide, found = (likelihood_ratio_test(y_true, special.expit(scale * x)) for scale in (1.0, narrow))
+    rounding = 1e-15 / narrow  # of a logit near 0, as a share of its spread
+    assert narrow * found.slope == pytest.approx(wide.slope, rel=1e-9 + 10 * rounding)
+    assert narrow * found.slope_error == pytest.approx(wide.slope_error, rel=1e-9 + 10 * rounding)
+    assert found.intercept == pytest.approx(wide.intercept, abs=1e-9 + 10 * rounding)
+
+
+def test_labels_that_hardly_overlap_count_as_separated():
+    """One pair of the wrong order, and nearly equal: the largest likelihood has a slope of 20,000 or more."""
+    x = np.linspace(-1, 1, 20_000)
+    y_true = x > 0
+    x[9_999], x[10_000] = 1e-9, -1e-9
+    result = score_test(y_true, special.expit(x))
+    assert np.isnan([result.intercept, result.slope, result.slope_error]).all()
+    assert result.in_the_large == pytest.approx(0, abs=1e-9)
+    assert codes(result.notes) == ["C502"]
+    with pytest.raises(ValueError, match="`y_prob` separates the labels, so that the likelihood has no maximum"):
+        likelihood_ratio_test(y_true, special.expit(x))
 
 
 # Edges.

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.multitest import multipletests
 
+from caltest.comparison._model_comparison import CORRECTIONS
 from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from tests.reference.cases import check_refused
@@ -39,12 +40,19 @@ def holm(pvalues):
     return adjusted
 
 
-@pytest.mark.slow
 def test_equals_the_loop_and_statsmodels():
     rng = np.random.default_rng(0)
-    for n in (1, 2, 5, 30):
-        for pvalues in (rng.random(n) ** 3, rng.integers(1, 4, n) / 40):
+    for n in (1, 2, 3, 5, 30):
+        ends = np.append(rng.random(n) * 1e-9, [0.0, 0.0, 1.0])
+        for pvalues in (rng.random(n) ** 3, rng.integers(1, 4, n) / 40, 0.9 + rng.random(n) / 10, ends):
             np.testing.assert_allclose(correct_pvalues(pvalues), holm(pvalues.tolist()), rtol=1e-12, err_msg=str(n))
-            for correction in ("holm", "bonferroni"):
-                expected = multipletests(pvalues, method=correction)[1]
-                np.testing.assert_allclose(correct_pvalues(pvalues, correction), expected, rtol=1e-12, err_msg=str(n))
+            for correction in CORRECTIONS:
+                with np.errstate(divide="ignore"):  # log(1 - p) at p = 1
+                    expected = multipletests(pvalues, method=correction)[1]
+                found = correct_pvalues(pvalues, correction, CORRECTIONS)
+                np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=f"{correction} {n}")
+
+
+def test_no_test_has_no_pvalue():
+    for correction in CORRECTIONS:
+        assert correct_pvalues([], correction, CORRECTIONS).tolist() == [], correction
