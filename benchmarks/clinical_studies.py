@@ -441,13 +441,13 @@ STUDIES: dict[str, Study] = {
         [*USUAL, *SHIFTED, *TOO_EXTREME, *STRONG, *RARE, *RARE_WRONG, *CLUSTERS, *CLUSTERS_WRONG],
         1000,
     ),
-    "tests": Study(tests, [*USUAL, *STRONG[1:], RARE[0], *CLUSTERS], 500),
+    "tests": Study(tests, [*USUAL, *STRONG[1:], RARE[0], RARE[2], *CLUSTERS], 500),
     "updates": Study(updates, SHIFTED, 1000),
     "sites": Study(sites, [Sites(k, n, tau) for k in (10, 30) for n in (20, 50) for tau in (0.0, 0.3)], 400),
     "widths": Study(widths, [Wanted(0, mean, 1.2, one) for mean in (-1.9, -3.5) for one in WIDTHS], 200),
     "decomposition": Study(decomposition, [*USUAL, *TOO_EXTREME, RARE[0], *CLUSTERS], 400),
     "fitted": Study(fitted, [Fitted(events) for events in (20, 50, 200)], 400),
-    "giviti": Study(giviti, [*USUAL, *TOO_EXTREME, *STRONG[1:], RARE[0]], 400),
+    "giviti": Study(giviti, [*USUAL, *TOO_EXTREME, *STRONG[1:], RARE[0], RARE[2]], 400),
     "curves": Study(
         curves, [*USUAL, *SHIFTED, *TOO_EXTREME, *RARE, RARE_WRONG[0], *CLUSTERS[1:], CLUSTERS_WRONG[1]], 400
     ),
