@@ -103,6 +103,7 @@ def _targets(design: Design) -> dict[str, float]:
 USUAL = [Design(events) for events in (20, 50, 200)]
 SHIFTED = [Design(events, shift=0.4) for events in (20, 50, 200)]
 TOO_EXTREME = [Design(events, slope=0.6) for events in (20, 50, 200)]
+LARGE = [Design(1_000), Design(1_000, shift=0.4), Design(1_000, slope=0.6)]
 STRONG = [Design(events, -4.5, 3.1) for events in (8, 20, 50, 200)]
 RARE = [Design(events, -7.63) for events in (20, 50, 200)]
 RARE_WRONG = [Design(events, -7.63, shift=-1.15, slope=0.8) for events in (20, 50, 200)]

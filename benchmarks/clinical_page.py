@@ -128,6 +128,7 @@ TABLES: dict[str, tuple[list[str], Callable[[pd.DataFrame], str]]] = {
     "measures": (["measures"], _of_kind("coverage")),
     "curves": (["curves"], _of_kind("coverage")),
     "levels of curves": (["curves"], _of_kind("level")),
+    "cutoffs": (["cutoffs"], by_design),
     "tests": (["tests"], by_test),
     "other tests": (["updates", "segments"], by_test),
     "fitted": (["fitted"], by_test),

@@ -14,6 +14,7 @@ import caltest
 from benchmarks.clinical_designs import (
     CLUSTERS,
     CLUSTERS_WRONG,
+    LARGE,
     RARE,
     RARE_WRONG,
     SHIFTED,
@@ -132,6 +133,20 @@ def curves(design: Design, rng: np.random.Generator) -> Iterator[Found]:
         for one in result:
             if one.name in {"ICI", "E50", "E90", "Emax", "ECI", "brier", "unreliability_index"}:
                 yield from rejected(f"{one.name}, p-value", one.pvalue)
+
+
+def cutoffs(design: Design, rng: np.random.Generator) -> Iterator[Found]:
+    """Measure intervals of the largest error over intervals of predictions, and of the bootstrap, which has no level."""
+    event, prob, true, groups = design.patients(rng)
+    order = np.argsort(prob)
+    path = np.concatenate([[0.0], np.cumsum((true - prob)[order])]) / design.n
+    some: dict[str, Any] = {"n_resamples": N_RESAMPLES, "rng": rng, **groups}
+    for name, target in (("Kuiper", float(np.ptp(path))), ("KS", float(np.abs(path).max()))):
+        found = caltest.estimation.cutoff_interval(event, prob, statistic=name, **some)
+        yield from covered(f"cutoff_interval, {name}", tuple(found), target)
+    for kind in ("BCa", "percentile", "basic"):
+        found = caltest.bootstrap_interval(event, prob, statistic=caltest.statistics.Kuiper(), kind=kind, **some)
+        yield from covered(f"bootstrap_interval, {kind}", tuple(found), float(np.ptp(path)))
 
 
 def tests(design: Design, rng: np.random.Generator) -> Iterator[Found]:
@@ -442,6 +457,7 @@ STUDIES: dict[str, Study] = {
         1000,
     ),
     "tests": Study(tests, [*USUAL, *STRONG[1:], RARE[0], RARE[2], *CLUSTERS], 500),
+    "cutoffs": Study(cutoffs, [*USUAL, LARGE[0], *SHIFTED, LARGE[1], *TOO_EXTREME, LARGE[2], RARE[0], *CLUSTERS], 400),
     "updates": Study(updates, SHIFTED, 1000),
     "sites": Study(sites, [Sites(k, n, tau) for k in (10, 30) for n in (20, 50) for tau in (0.0, 0.3)], 400),
     "widths": Study(widths, [Wanted(0, mean, 1.2, one) for mean in (-1.9, -3.5) for one in WIDTHS], 200),

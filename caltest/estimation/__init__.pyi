@@ -20,6 +20,8 @@ from .errors._bootstrap_interval import BootstrapInterval as BootstrapInterval
 from .errors._bootstrap_interval import bootstrap_interval as bootstrap_interval
 from .errors._calibration_error import calibration_error as calibration_error
 from .errors._cell_tests import CellTests as CellTests
+from .errors._cutoff_interval import CutoffInterval as CutoffInterval
+from .errors._cutoff_interval import cutoff_interval as cutoff_interval
 from .errors._histogram_regression import HistogramRegression as HistogramRegression
 from .errors._histogram_regression import histogram_regression as histogram_regression
 from .errors._l2_interval import L2Interval as L2Interval

@@ -68,6 +68,10 @@ class EventDesignOptions(EventOptions, DesignOptions, TimeOptions, total=False):
     """What estimates for an event take that know weights, groups and times."""
 
 
+class CutoffOptions(EventOptions, DesignOptions, WorkOptions, total=False):
+    """What intervals for an event take that know weights and groups, and draw signs."""
+
+
 class LookOptions(LensOption, DataOptions, total=False):
     """What is looked at."""
 

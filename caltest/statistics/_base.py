@@ -106,7 +106,10 @@ _ELSEWHERE = {
     **dict.fromkeys(("cox", "slope", "intercept"), "CoxScore(), and calibration_slope for the slope itself"),
     **dict.fromkeys(("auc", "auroc", "roc_auc"), "roc_auc_score of scikit-learn, which is not about calibration"),
     **dict.fromkeys(("eavg", "e_avg"), 'ICI("lowess")'),
-    **dict.fromkeys(("cutoff", "cutofferror", "cutoff calibration error"), "Kuiper()"),
+    **dict.fromkeys(
+        ("cutoff", "cutofferror", "cutoff_error", "cutoff calibration error", "cutoffcalibrationerror"),
+        "Kuiper(), and estimation.cutoff_interval for its interval",
+    ),
     "ks_error": "KS()",
 }
 """Names of other packages, and what has this purpose here."""

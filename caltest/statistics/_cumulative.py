@@ -169,9 +169,11 @@ class Kuiper(Cumulative):
     .. math:: \max_s C(s) - \min_s C(s), \qquad C(s) = \frac1n \sum_{i : p_i \le s} (y_i - p_i), \quad C(-\infty) = 0
 
     over all thresholds s, including the start of the path at 0. It equals the largest :math:`|\frac1n \sum_{i : s < p_i
-    \le t} (y_i - p_i)|` over all intervals of predictions. It has the unit of `KS` and lies between KS and 2 KS. Unlike
-    KS it does not favour thresholds near the ends: it detects an error in the middle as well as one that begins at 0.
-    The path is evaluated at the end of tied blocks; sample weights multiply the residuals and replace n by their sum.
+    \le t} (y_i - p_i)|` over all intervals of predictions: the cutoff calibration error (CutoffError) of Rossellini et
+    al. (2025), for which `caltest.estimation.cutoff_interval` has a confidence interval. It has the unit of `KS` and
+    lies between KS and 2 KS. Unlike KS it does not favour thresholds near the ends: it detects an error in the middle
+    as well as one that begins at 0. The path is evaluated at the end of tied blocks; sample weights multiply the
+    residuals and replace n by their sum.
 
     Divided by :math:`\sigma = (\sum_i p_i (1 - p_i))^{1/2} / n` it is the standardised ECCE-R of Arrieta-Ibarra et al.
     (2022), whose limit is the range of a Brownian motion: ``calibration_test(..., method="asymptotic")``, where
@@ -193,12 +195,14 @@ class Kuiper(Cumulative):
     See Also
     --------
     KS : Largest absolute value of the cumulative residual.
+    caltest.estimation.cutoff_interval : Confidence interval for this error.
 
     References
     ----------
     N. H. Kuiper (1960), Tests concerning random points on a circle, Indagationes Mathematicae 22.
     I. Arrieta-Ibarra et al. (2022), Metrics of calibration for probabilistic predictions, Journal of Machine Learning
     Research 23.
+    R. Rossellini et al. (2025), Can a calibration metric be both testable and actionable? arXiv:2502.19851.
 
     Examples
     --------

@@ -26,8 +26,8 @@ GROUPS: list[tuple[str, str, str, str]] = [
      "safe_hosmer_lemeshow_test giviti_test giviti_belt stukel_test osius_rojek_test le_cessie_test "
      "sum_of_squares_test bridge_test skce_test tcal_test"),
     ("enough", "Is it calibrated well enough, and with how many observations?", "hypothesis_tests", ""),
-    ("errors", "How large is the error?", "estimation", "calibration_error noise_floor l2_interval bootstrap_interval "
-     "squared_l2_target calibration_in_the_large calibration_slope histogram_regression"),
+    ("errors", "How large is the error?", "estimation", "calibration_error noise_floor l2_interval cutoff_interval "
+     "bootstrap_interval squared_l2_target calibration_in_the_large calibration_slope histogram_regression"),
     ("scores", "Scores", "estimation", "score_decomposition brier_score log_score spherical_score accuracy "
      "mean_confidence overconfidence_score underconfidence_score entropy normalized_entropy"),
     ("curves", "Where is it miscalibrated? Curves and diagrams", "estimation", ""),

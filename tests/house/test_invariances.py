@@ -140,6 +140,7 @@ def fit_classifier(d: Data) -> Any:
 EXAMPLES: dict[str, Callable[[Data], Any]] = {
     "caltest.bootstrap_interval": call(ct.bootstrap_interval, statistic=ECE, **FIXED),
     "caltest.calibration_error": call(ct.calibration_error, statistic=ECE),
+    "caltest.estimation.cutoff_interval": call(ct.estimation.cutoff_interval, **FIXED),
     "caltest.calibration_report": call(ct.calibration_report, n_kernel_resamples=19, **FIXED),
     "caltest.calibration_table": call(ct.calibration_table, statistic=ct.Omnibus(), **FIXED),
     "caltest.calibration_table of three classes": call_of_three(ct.calibration_table, **FIXED),
@@ -231,6 +232,7 @@ BY_CHANCE = {
 ESTIMATES = {
     "caltest.bootstrap_interval": r"\.estimate$",
     "caltest.calibration_error": "",
+    "caltest.estimation.cutoff_interval": r"\.estimate$",
     "caltest.calibration_table": r"\.tests\.0\.components\.0\.statistic$",
     "caltest.calibration_test": r"\.components\.0\.statistic$",
     "caltest.calibration_test of three classes": r"\.statistic$",

@@ -135,6 +135,7 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     estimation.CalibrationSlope: lambda: estimation.calibration_slope(*two_classes()),
     estimation.L2Interval: lambda: ct.l2_interval(*problem()),
     estimation.BootstrapInterval: lambda: ct.bootstrap_interval(*problem(), n_resamples=99, rng=0),
+    estimation.CutoffInterval: lambda: estimation.cutoff_interval(*two_classes(), n_resamples=99, rng=0),
     estimation.NoiseFloor: lambda: ct.noise_floor(problem()[1], n_resamples=99, rng=0),
     hypothesis_tests.DetectableError: lambda: ct.detectable_error(problem()[1], n_resamples=99, rng=0),
     hypothesis_tests.SampleSizePlan: lambda: hypothesis_tests.plan_sample_size(problem()[1], temperature=3, rng=0),

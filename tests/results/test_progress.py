@@ -23,6 +23,7 @@ ROOMS = (ct, ct.clinical, estimation, hypothesis_tests, comparison, simulation)
 CALLS = {
     "bootstrap_interval": lambda **more: ct.bootstrap_interval(*problem(), n_resamples=39, rng=0, **more),
     "bridge_test": lambda **more: ct.bridge_test(*two_classes(), **FAST, **more),
+    "cutoff_interval": lambda **more: estimation.cutoff_interval(*two_classes(), **FAST, **more),
     "calibration_report": lambda **more: ct.calibration_report(*problem(), n_resamples=199, rng=0, **more),
     "calibration_band": lambda **more: ct.calibration_band(
         *problem(), lens=ct.Confidence(), n_resamples=199, rng=0, **more
