@@ -136,7 +136,7 @@ def curves(design: Design, rng: np.random.Generator) -> Iterator[Found]:
 
 
 def cutoffs(design: Design, rng: np.random.Generator) -> Iterator[Found]:
-    """Measure intervals of the largest error over intervals of predictions, and of the bootstrap, which has no level."""
+    """Measure intervals of the largest error over intervals of predictions, and those of the bootstrap."""
     event, prob, true, groups = design.patients(rng)
     order = np.argsort(prob)
     path = np.concatenate([[0.0], np.cumsum((true - prob)[order])]) / design.n
@@ -144,9 +144,9 @@ def cutoffs(design: Design, rng: np.random.Generator) -> Iterator[Found]:
     for name, target in (("Kuiper", float(np.ptp(path))), ("KS", float(np.abs(path).max()))):
         found = caltest.estimation.cutoff_interval(event, prob, statistic=name, **some)
         yield from covered(f"cutoff_interval, {name}", tuple(found), target)
-    for kind in ("BCa", "percentile", "basic"):
-        found = caltest.bootstrap_interval(event, prob, statistic=caltest.statistics.Kuiper(), kind=kind, **some)
-        yield from covered(f"bootstrap_interval, {kind}", tuple(found), float(np.ptp(path)))
+    if design.n < 10_000:
+        found = caltest.bootstrap_interval(event, prob, statistic=caltest.statistics.Kuiper(), **some)
+        yield from covered("bootstrap_interval, Kuiper", tuple(found), float(np.ptp(path)))
 
 
 def tests(design: Design, rng: np.random.Generator) -> Iterator[Found]:
