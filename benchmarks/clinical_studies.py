@@ -88,7 +88,7 @@ def rejected(name: str, pvalue: float) -> Iterator[Found]:
 
 
 def measures(design: Design, rng: np.random.Generator) -> Iterator[Found]:
-    """Measure intervals of all but the distances to curves; p-values of ratio and slope of calibrated predictions."""
+    """Measure intervals of all but U and the distances to curves; p-values of ratio and slope of calibrated ones."""
     event, prob, true, groups = design.patients(rng)
     if not 0 < event.sum() < design.n:
         return
@@ -99,7 +99,8 @@ def measures(design: Design, rng: np.random.Generator) -> Iterator[Found]:
     yield from covered("intercept", large.intercept_interval, _intercept(prob, true))
     yield from covered("calibration_slope", slope.interval, target["calibration_slope"])
     for name, one in (brier_scores(sample, missed) | likelihood_indexes(sample, cells, missed)).items():
-        yield from covered(name, one.interval, target[name])
+        if name != "unreliability_index":  # whose interval is that of a region
+            yield from covered(name, one.interval, target[name])
     yield from covered("c_statistic", c_statistic(sample, missed)[1], target["c_statistic"])
     benefit = NetBenefit.at(sample, design.threshold, missed)
     yield from covered("net_benefit", benefit.confidence_interval, target["net_benefit"])
