@@ -18,11 +18,7 @@ from caltest.results._picture import Picture
 if TYPE_CHECKING:
     import pandas as pd
 
-_HEADINGS = {
-    "calibration": "calibration",
-    "overall": "overall",
-    "discrimination": "discrimination",
-}
+_HEADINGS = {"calibration": "calibration", "overall": "overall", "discrimination": "discrimination"}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

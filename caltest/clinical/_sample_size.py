@@ -290,9 +290,7 @@ def clinical_sample_size(
                 )
             )
     return ClinicalSampleSize(
-        criteria=tuple(criteria),
-        prevalence=patients.prevalence,
-        confidence_level=level_of(options["alpha"]),
+        criteria=tuple(criteria), prevalence=patients.prevalence, confidence_level=level_of(options["alpha"])
     )
 
 

@@ -252,11 +252,7 @@ class SiteCalibration(Result):
 
 @reads_arguments
 def calibration_by_site(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    site: Any,
-    **options: Unpack[ClinicalOptions],
+    y_true: ArrayLike, y_prob: ArrayLike, *, site: Any, **options: Unpack[ClinicalOptions]
 ) -> SiteCalibration:
     r"""Return calibration and discrimination of predicted risks in every site, and what a new site would have.
 

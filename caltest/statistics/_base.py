@@ -91,26 +91,25 @@ def counts_events(sample: Sample) -> bool:
 
 
 _ELSEWHERE = {
-    **dict.fromkeys(("brier", "brier_score"), "brier_score for its value, and Spiegelhalter() for a test of it"),
-    **dict.fromkeys(
-        ("log_loss", "logloss", "nll", "cross_entropy"),
-        "log_score for its value, and TemperatureScore() for a test of it",
-    ),
-    **dict.fromkeys(("l1", "ece_score", "calibration_error"), "ECE(EqualWidth(15))"),
-    **dict.fromkeys(("l2", "rmse"), 'RMSCE(15, "equal-width") of the confidence, or SquaredL2(), which is debiased'),
-    **dict.fromkeys(("max", "linf", "l_inf"), "MCE(EqualWidth(15))"),
-    **dict.fromkeys(("adaptive_ece", "adaece", "ada_ece"), "ECE(EqualMass(15))"),
-    **dict.fromkeys(("hl", "hosmer-lemeshow", "hosmer lemeshow"), "HosmerLemeshow()"),
-    **dict.fromkeys(("smce", "smooth calibration error"), "statistics.SmoothCalibrationError()"),
-    **dict.fromkeys(("smece", "smooth ece", "smooth-ece"), "SmoothECE()"),
-    **dict.fromkeys(("cox", "slope", "intercept"), "CoxScore(), and calibration_slope for the slope itself"),
-    **dict.fromkeys(("auc", "auroc", "roc_auc"), "roc_auc_score of scikit-learn, which is not about calibration"),
-    **dict.fromkeys(("eavg", "e_avg"), 'ICI("lowess")'),
-    **dict.fromkeys(
-        ("cutoff", "cutofferror", "cutoff_error", "cutoff calibration error", "cutoffcalibrationerror"),
-        "Kuiper(), and estimation.cutoff_interval for its interval",
-    ),
-    "ks_error": "KS()",
+    name: ours
+    for names, ours in {
+        "brier|brier_score": "brier_score for its value, and Spiegelhalter() for a test of it",
+        "log_loss|logloss|nll|cross_entropy": "log_score for its value, and TemperatureScore() for a test of it",
+        "l1|ece_score|calibration_error": "ECE(EqualWidth(15))",
+        "l2|rmse": 'RMSCE(15, "equal-width") of the confidence, or SquaredL2(), which is debiased',
+        "max|linf|l_inf": "MCE(EqualWidth(15))",
+        "adaptive_ece|adaece|ada_ece": "ECE(EqualMass(15))",
+        "hl|hosmer-lemeshow|hosmer lemeshow": "HosmerLemeshow()",
+        "smce|smooth calibration error": "statistics.SmoothCalibrationError()",
+        "smece|smooth ece|smooth-ece": "SmoothECE()",
+        "cox|slope|intercept": "CoxScore(), and calibration_slope for the slope itself",
+        "auc|auroc|roc_auc": "roc_auc_score of scikit-learn, which is not about calibration",
+        "eavg|e_avg": 'ICI("lowess")',
+        "cutoff|cutofferror|cutoff_error|cutoff calibration error|cutoffcalibrationerror": "Kuiper(), and "
+        "estimation.cutoff_interval for its interval",
+        "ks_error": "KS()",
+    }.items()
+    for name in names.split("|")
 }
 """Names of other packages, and what has this purpose here."""
 
