@@ -5,28 +5,32 @@ drawn directly, so that the true ranks are known: a model has a quality, and a q
 share. A set of ranks is right if it contains the true ranks of all models; the share of right sets must not be below
 the level.
 
-    python benchmarks/leaderboard.py --sets 1000    # adds the sets that are missing
+    python -m benchmarks.leaderboard --sets 1000    # adds the sets that are missing, and writes the table of the page
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.markdown import table
+from benchmarks.pages import mark, with_table
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import induce
 from caltest.predictions.inputs._times import validate_timing
 from caltest.ranking._measures import Judged
 from caltest.ranking._separation import Contributions
+from caltest.ranking._summed_losses import SummedLosses, sums_of_losses
 from caltest.results._decision import level_of
 
-PLACE = Path(__file__).parent.parent / "docs" / "data" / "leaderboard.csv"
+DOCS = Path(__file__).parent.parent / "docs"
+PLACE, PAGE = DOCS / "data" / "leaderboard.csv", DOCS / "leaderboard.md"
 LEVEL, DRAWS = 0.95, 199
 COLUMNS = ("design", "models", "questions", "sets", "covered", "standard_error", "separated", "best")
 
@@ -53,6 +57,8 @@ class Design:
         Whether questions have unequal weights.
     lead : int
         Questions in time: those closer than this share noise, the sum of the shocks of so many steps.
+    n_batches : int
+        So many batches are added up by a `LeaderboardState`; 0 of arrays.
     """
 
     name: str
@@ -63,6 +69,7 @@ class Design:
     copies: int = 0
     is_weighted: bool = False
     lead: int = 0
+    n_batches: int = 0
 
     def shares(self, rng: np.random.Generator) -> np.ndarray:
         """Return the share of the weight of each unit; unequal ones have an exponential distribution."""
@@ -149,6 +156,14 @@ DESIGNS = (
     Design("two hundred apart", ladder(200, 0.01), 1_000, normal),
     Design("two hundred, long tails of half", np.zeros(200), 1_000, unequal),
     Design("two hundred, long tails", np.zeros(200), 10_000, heavy),
+    Design("two equally good, in batches", np.zeros(2), 100, normal, n_batches=5),
+    Design("two, long tail of one, in batches", np.zeros(2), 100, unequal, n_batches=5),
+    Design("two, wrong answers, in batches", np.zeros(2), 100, wrong, n_batches=5),
+    Design("ten, long tails of half, in batches", np.zeros(10), 100, unequal, n_batches=5),
+    Design("ten, long tails of half, in batches", np.zeros(10), 1_000, unequal, n_batches=5),
+    Design("ten, long tails of half, in batches", np.zeros(10), 100_000, unequal, n_batches=10),
+    Design("ten apart, in batches", ladder(10, 0.1), 1_000, normal, n_batches=5),
+    Design("fifty equally good, in batches", np.zeros(50), 1_000, normal, n_batches=5),
 )
 
 
@@ -159,11 +174,16 @@ def one(design: Design, rng: np.random.Generator) -> tuple[bool, float, int]:
     if design.lead:
         timing = validate_timing(np.arange(len(shares)), design.lead, len(shares))
         asked = np.full((len(shares), 2), 0.5), np.zeros(len(shares), dtype=np.int64)
-        judged = Judged(induce(*asked, lens=Canonical(), timing=timing), *asked, shares, LEVEL, 0.5)
+        judged = Judged(LEVEL, 0.5, induce(*asked, lens=Canonical(), timing=timing), *asked, shares)
         adds = np.stack([judged.in_units(each) for each in adds])
         shares = judged.in_units(shares)
     known = np.ones(n_models, dtype=bool)
-    found = Contributions(adds, shares, np.zeros((n_models, n_models)), known, in_time=design.lead > 0)
+    found: Contributions | SummedLosses
+    if design.n_batches:
+        batches = np.array_split(losses, design.n_batches, axis=1)
+        found = SummedLosses(len(shares), sum(sums_of_losses(batch, np.zeros(n_models)) for batch in batches))
+    else:
+        found = Contributions(adds, shares, np.zeros((n_models, n_models)), known, in_time=design.lead > 0)
     is_better = found.separate(DRAWS, rng).pvalue <= level_of(LEVEL)
     low, high = 1 + is_better.sum(axis=0), n_models - is_better.sum(axis=1)
     covered = bool(((low <= design.ranks) & (design.ranks <= high)).all())
@@ -188,6 +208,23 @@ def simulate(design: Design, known: dict[str, str], n_sets: int) -> dict[str, ob
     }
 
 
+def with_coverage(text: str, rows: Iterable[dict[str, Any]]) -> str:
+    """Return the text of the page with its table."""
+    head = ("losses", "models", "questions", "data sets", "all ranks in their sets", "pairs told apart")
+    lines = [
+        (
+            row["design"],
+            row["models"],
+            f"{int(row['questions']):,}",
+            row["sets"],
+            f"{float(row['covered']):.1%} ± {100 * float(row['standard_error']):.1f}".replace("%", " %"),
+            f"{float(row['separated']):.1%}".replace("%", " %"),
+        )
+        for row in rows
+    ]
+    return with_table(text, mark("leaderboard"), table(head, lines))
+
+
 def main() -> None:
     """Write the designs: an eighth of the sets of each, then a quarter, and so on, beginning with what is there."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -210,6 +247,8 @@ def main() -> None:
                 names = [(one.name, str(one.n_questions)) for one in DESIGNS]
                 writer.writerows(rows[name] for name in names if name in rows)
             print(rows[place], flush=True)
+    if chosen.out == PLACE:
+        PAGE.write_text(with_coverage(PAGE.read_text(encoding="utf-8"), rows.values()), encoding="utf-8")
 
 
 if __name__ == "__main__":

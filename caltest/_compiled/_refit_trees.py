@@ -127,19 +127,7 @@ def _widest(scatter, tried):
 
 
 @kernel
-def fit_class_trees(
-    prob,
-    null_prob,
-    rank,
-    rows,
-    outcomes,
-    min_rows,
-    min_leaf,
-    max_cells,
-    counts,
-    predicted,
-    observed,
-):
+def fit_class_trees(prob, null_prob, rank, rows, outcomes, min_rows, min_leaf, max_cells, counts, predicted, observed):
     """Grow a tree on every resample: counts, sums of null probabilities and outcome counts in its leaves.
 
     Adds to ``counts (n_replicates, capacity)``, ``predicted`` and ``observed (n_replicates, capacity, n_outcomes)`` and

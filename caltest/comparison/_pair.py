@@ -11,24 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.comparison._difference import (
-    DifferenceResult,
-    agreed_sign,
-    combine_differences,
-    difference_found,
-)
+from caltest.comparison._difference import DifferenceResult, agreed_sign, combine_differences, difference_found
 from caltest.comparison._grouped_terms import GroupedPairTerms
 from caltest.comparison._judged import ComparedModel, mean_interval
 from caltest.comparison._label_margins import label_outcomes
 from caltest.comparison._pivots import Pivots, draw_pivots, known_groups
-from caltest.comparison._u_statistics import (
-    Differences,
-    Terms,
-    critical_value,
-    largest_deviations,
-    resample,
-    terms_of,
-)
+from caltest.comparison._u_statistics import Differences, Terms, critical_value, largest_deviations, resample, terms_of
 from caltest.hypothesis_tests._evidence import Evidence
 from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike

@@ -12,19 +12,9 @@ from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._alike_labels import AlikeLabels
 from caltest.hypothesis_tests._detectable_error_result import USUAL_POWER, DetectableError, in_words
-from caltest.hypothesis_tests._detection import (
-    LARGE,
-    UNIT,
-    Detection,
-    sample_of,
-)
+from caltest.hypothesis_tests._detection import LARGE, UNIT, Detection, sample_of
 from caltest.hypothesis_tests._power_curve import search_power, validate_power
-from caltest.hypothesis_tests._typical_errors import (
-    ErrorKind,
-    TypicalError,
-    mean_change,
-    typical_errors,
-)
+from caltest.hypothesis_tests._typical_errors import ErrorKind, TypicalError, mean_change, typical_errors
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import induce
 from caltest.predictions.inputs._arguments import reads_arguments

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _LINE_OF_TEXT = 0.27  # inches
 MOST_NAMED = 60  # models whose names fit below each other
 _LONGEST = 40  # letters of a name
+_BESIDE: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small", "zorder": 4}
 _NUMBERED = 20  # models whose ranks stand beside their points
 
 
@@ -108,18 +109,13 @@ def _draw_ranks(ax: Axes, ranking: Ranking) -> None:
         ax.plot(model.rank, place, "o", color=POINT, markersize=4, zorder=3)
         if first[model.tier] == place and place >= last + gap:
             last = place
-            ax.annotate(
-                f"tier {model.tier}",
-                (1, place),
-                xycoords=("axes fraction", "data"),
-                xytext=(-3, 0),
-                textcoords="offset points",
-                ha="right",
-                va="center",
-                fontsize="small",
-                color=LINE,
-                zorder=4,
-            )
+            at: dict[str, Any] = {
+                "xycoords": ("axes fraction", "data"),
+                "xytext": (-3, 0),
+                "ha": "right",
+                "va": "center",
+            }
+            ax.annotate(f"tier {model.tier}", (1, place), color=LINE, **at, **_BESIDE)
     ax.set_xlim(0.4, len(ranking) + max(1.0, 0.2 * len(ranking)))
     ax.locator_params(axis="x", integer=True)
     ax.set_xlabel(f"rank, {percent(ranking.confidence_level)} sets of all models together")
@@ -151,15 +147,7 @@ def draw_parts(ax: Axes, ranking: Ranking) -> None:
         if few:
             ax.hlines(y, *parts.intervals["miscalibration"], color=BAR, zorder=2)
             ax.vlines(x, *parts.intervals["discrimination"], color=BAR, zorder=2)
-            ax.annotate(
-                str(model.rank),
-                (x, y),
-                xytext=(4, 3),
-                textcoords="offset points",
-                fontsize="small",
-                color=color,
-                zorder=4,
-            )
+            ax.annotate(str(model.rank), (x, y), xytext=(4, 3), color=color, **_BESIDE)
         ax.plot(x, y, "o", color=color, markersize=5 if model.tier == 1 else 3.5, zorder=3)
     ax.margins(0.1)
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()

@@ -1,4 +1,5 @@
 from ._leaderboard import leaderboard as leaderboard
+from ._leaderboard_state import LeaderboardState as LeaderboardState
 from ._ranking import Leaderboard as Leaderboard
 from ._ranking import RankedModel as RankedModel
 from ._ranking import Ranking as Ranking

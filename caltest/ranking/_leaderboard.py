@@ -21,12 +21,13 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import named_models, validate_models
 from caltest.predictions.inputs._parts import effective_number
 from caltest.predictions.inputs._refusals import refuse, refuse_if, require
-from caltest.predictions.inputs._times import validate_timing
+from caltest.predictions.inputs._times import Timing, validate_timing
 from caltest.predictions.inputs._validation import refuse_crossed, validate_design, validate_rng
 from caltest.ranking._measures import KINDS, Found, Judged, Kind, contributions_of
 from caltest.ranking._options import LeaderboardOptions
 from caltest.ranking._ranking import Leaderboard, RankedModel, Ranking
 from caltest.ranking._separation import Contributions, tiers
+from caltest.ranking._summed_losses import SummedLosses
 from caltest.ranking._unranked import CalibrationError, Unranked, some_of
 from caltest.recalibration import Recalibrator, cross_fitted_decomposition
 from caltest.resampling import Consistency, correct_pvalues
@@ -158,7 +159,7 @@ def leaderboard(
     >>> print(board.conclusion)
     By log score neural_network is shown to be the best of 4 models (95 % confidence).
     """
-    (measures, errors), level, n_resamples = _measures_of(by), options["confidence_level"], options["n_resamples"]
+    (measures, errors), level, n_resamples = measures_of(by), options["confidence_level"], options["n_resamples"]
     named, missing = _without_missing(named_models(models, fewest=2))
     outcome, probs = validate_models(y_true, named, options["classes"])
     timing = validate_timing(options["time"], options["lead"], len(outcome))
@@ -193,14 +194,17 @@ def leaderboard(
     def judge(prob: NDArray[Any]) -> tuple[list[Found], list[TestResult]]:
         sample = induce(prob := prob[rows], outcome, lens=Canonical(), **design)
         pvalue = _test(SquaredL2(), sample, Canonical(), **drawn).pvalue
-        judged, errors_tested = Judged(sample, prob, outcome, share, level, pvalue), []
+        judged, errors_tested = Judged(level, pvalue, sample, prob, outcome, share), []
         for error in errors:
             look = default_lens(error.statistic, prob.shape[1])
             seen = sample if isinstance(look, Canonical) else induce(prob, outcome, lens=look, **design)
             errors_tested.append(_test(error.statistic, seen, look, **drawn))
         return [kind.of(judged) for kind in measures], errors_tested
 
-    divided = [kind for kind in measures if recalibrator is not None and kind.score]
+    divided, divide = (
+        [kind for kind in measures if recalibrator is not None and kind.score],
+        {"confidence_level": level, "rng": int(seeds[0]), "sample_weight": design["weight"], "groups": design["group"]},
+    )
     with reporting(options["progress"], "ranking models") as report:
         with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
             run, n_steps = map if pool is None else pool.map, len(probs) * (2 if divided else 1)
@@ -212,32 +216,18 @@ def leaderboard(
                 report(number + 1, n_steps)
         for number, given in enumerate(probs if divided else []):
             for kind in divided:
-                parts = cross_fitted_decomposition(
-                    outcome,
-                    given[rows],
-                    recalibrator,
-                    score=kind.score,
-                    confidence_level=level,
-                    rng=int(seeds[0]),
-                    sample_weight=design["weight"],
-                    groups=design["group"],
-                )
+                parts = cross_fitted_decomposition(outcome, given[rows], recalibrator, score=kind.score, **divide)
                 found[kind.name][number] = replace(found[kind.name][number], parts=parts)
             report(len(probs) + number + 1, n_steps)
         sample = induce(probs[0][rows], outcome, lens=Canonical(), **design)
-        units = Judged(sample, probs[0][rows], outcome, share, level, 1.0).in_units(share)
+        units, in_time = (
+            Judged(level, 1.0, sample, probs[0][rows], outcome, share).in_units(share),
+            sample.timing is not None,
+        )
         about: dict[str, Any] = {"confidence_level": level, "n_samples": len(rows), "n_groups": sample.n_groups}
         rankings = [
-            _ranked(
-                list(named),
-                found[kind.name],
-                contributions_of(found[kind.name], units, in_time=sample.timing is not None),
-                n_resamples,
-                np.random.default_rng(seeds[1]),
-                larger_is_better=kind.larger_is_better,
-                **about,
-            )
-            for kind in measures
+            ranked(list(named), ones, contributions_of(ones, units, in_time=in_time), n_resamples, seeds[1], **about)
+            for ones in found.values()
         ]
     return Leaderboard(
         rankings=tuple(rankings),
@@ -247,13 +237,13 @@ def leaderboard(
         n_resamples=n_resamples,
         notes=(
             *notes,
-            *_notes(rankings, units, sample),
+            *notes_on(rankings, effective_number(units), sample.n_groups, sample.timing),
             *few_draws_of_models(len(probs), n_resamples, "holm", level_of(level)),
         ),
     )
 
 
-def _measures_of(by: Any) -> tuple[list[Kind], list[CalibrationError]]:
+def measures_of(by: Any) -> tuple[list[Kind], list[CalibrationError]]:
     """Return what models are ranked by, and the errors that do not rank them."""
     given = [by] if isinstance(by, str | Statistic) else by
     is_sequence = isinstance(given, list | tuple)
@@ -314,17 +304,18 @@ def _notes_on_missing(missing: dict[str, NDArray[np.bool_]], n_samples: int) -> 
     return [Note("C215", text)]
 
 
-def _ranked(
+def ranked(
     names: list[str],
     found: list[Found],
-    contributions: Contributions,
+    contributions: Contributions | SummedLosses,
     n_resamples: int,
-    rng: np.random.Generator,
+    seed: int,
     **about: Any,
 ) -> Ranking:
     """Return the models in the order of their estimates, with confidence sets and tiers."""
     order = np.argsort(contributions.estimate, kind="stable")
-    level, separation = level_of(about["confidence_level"]), contributions.separate(n_resamples, rng)
+    level = level_of(about["confidence_level"])
+    separation = contributions.separate(n_resamples, np.random.default_rng(seed))
     value, pvalue = contributions.estimate[order], separation.pvalue[np.ix_(order, order)]
     is_better = np.asarray(rejects(pvalue, level), dtype=bool)
     adjusted = correct_pvalues([one.measure.pvalue for one in found])
@@ -347,6 +338,7 @@ def _ranked(
         value=value,
         standard_error=separation.error[np.ix_(order, order)],
         critical_value=separation.critical_value(level),
+        larger_is_better=KINDS[found[0].measure.name].larger_is_better,
         **about,
     )
 
@@ -361,9 +353,11 @@ def _notes_on_parts(rankings: list[Ranking]) -> list[Note]:
     return [Note(code, f"{some_of([*names])}, for example: {note.text}") for code, (note, names) in found.items()]
 
 
-def _notes(rankings: list[Ranking], units: NDArray[np.float64], sample: Sample) -> list[Note]:
-    """Return cautions about infinite scores, few units and little time."""
-    notes, number = _notes_on_parts(rankings), effective_number(units)
+def notes_on(
+    rankings: list[Ranking], number: float, n_groups: int | None = None, timing: Timing | None = None
+) -> list[Note]:
+    """Return cautions about infinite scores, few units, ``number`` of equal weight, and little time."""
+    notes, what = _notes_on_parts(rankings), "observations" if n_groups is None else "groups"
     infinite = [model.name for ranking in rankings for model in ranking if math.isinf(model.measure.estimate)]
     if infinite:
         which = join(map(repr, infinite[:3])) + (f" and {len(infinite) - 3} more" if len(infinite) > 3 else "")
@@ -373,7 +367,6 @@ def _notes(rankings: list[Ranking], units: NDArray[np.float64], sample: Sample) 
             "or let no model predict 0."
         )
         notes.append(Note("C216", text))
-    timing, what = sample.timing, "groups" if sample.n_groups is not None else "observations"
     if timing is not None and number_of_cosines(timing) < FEWEST_COSINES:
         text = (
             f"The predictions span {timing.n_windows:.3g} times the lead ({timing.text}). Fewer than "

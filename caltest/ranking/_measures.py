@@ -15,7 +15,14 @@ from caltest.comparison._grouped_terms import FEW_SURPRISES
 from caltest.comparison._u_statistics import terms_of
 from caltest.estimation._measure import Measure
 from caltest.estimation.errors._l2_interval import interval_of_distribution, l2_distribution
-from caltest.estimation.scores._mean_interval import UNKNOWN, mean_interval, share_interval
+from caltest.estimation.scores._mean_interval import (
+    UNKNOWN,
+    Spread,
+    mean_interval,
+    share_interval,
+    spread_interval,
+    wilson_interval,
+)
 from caltest.estimation.scores._score_decomposition import (
     accuracy_of,
     brier_of,
@@ -28,6 +35,7 @@ from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._parts import sums_in_parts
 from caltest.ranking._separation import Contributions
+from caltest.ranking._summed_losses import SummedLosses, sums_of_losses
 from caltest.recalibration import CrossFittedDecomposition
 from caltest.results import ConfidenceInterval
 from caltest.results._decision import level_of
@@ -38,27 +46,9 @@ _ROOT_OF_CHANCE = 2**-0.75 * math.gamma(0.75) / math.sqrt(math.pi)
 
 
 @dataclass(frozen=True)
-class Judged:
-    """The predictions of a model, and what is known of its observations, in the order of the caller.
+class Asked:
+    """What the number of a model is reported with: the level of its interval, and its p-value of calibration."""
 
-    Attributes
-    ----------
-    sample : Sample
-        Predictions and outcomes.
-    prob, outcome : arrays
-        The same in the order of the caller.
-    share : array of shape (n_samples,)
-        Share of the weight of each observation.
-    confidence_level : float
-        Level of intervals.
-    pvalue : float
-        P-value of calibration.
-    """
-
-    sample: Sample
-    prob: NDArray[Any]
-    outcome: NDArray[np.int64]
-    share: Floats
     confidence_level: float
     pvalue: float
 
@@ -66,18 +56,6 @@ class Judged:
     def missed(self) -> float:
         """Probability that an interval misses its target on one side."""
         return level_of(self.confidence_level) / 2
-
-    def in_units(self, values: Floats) -> Floats:
-        """Return the sums of what observations add, over groups if there are any, in time over stretches of it."""
-        sample = self.sample
-        if sample.timing is not None:
-            weight, total, added = sample.weight_or_ones, float(values.sum()), values[sample.row]
-            return in_stretches(total, deviations_in_time(sample, added - weight / weight.sum() * total))
-        if sample.group is None:
-            return values
-        group = np.empty(len(values), dtype=np.int64)
-        group[sample.row] = sample.group
-        return sums_in_parts(group, values, int(group.max()) + 1)
 
     def measure(self, kind: Kind, estimate: float, interval: ConfidenceInterval, if_calibrated: float) -> Measure:
         """Return the number with what it is called."""
@@ -94,6 +72,38 @@ class Judged:
 
 
 @dataclass(frozen=True)
+class Judged(Asked):
+    """The predictions of a model, and what is known of its observations, in the order of the caller.
+
+    Attributes
+    ----------
+    sample : Sample
+        Predictions and outcomes.
+    prob, outcome : arrays
+        The same in the order of the caller.
+    share : array of shape (n_samples,)
+        Share of the weight of each observation.
+    """
+
+    sample: Sample
+    prob: NDArray[Any]
+    outcome: NDArray[np.int64]
+    share: Floats
+
+    def in_units(self, values: Floats) -> Floats:
+        """Return the sums of what observations add, over groups if there are any, in time over stretches of it."""
+        sample = self.sample
+        if sample.timing is not None:
+            weight, total, added = sample.weight_or_ones, float(values.sum()), values[sample.row]
+            return in_stretches(total, deviations_in_time(sample, added - weight / weight.sum() * total))
+        if sample.group is None:
+            return values
+        group = np.empty(len(values), dtype=np.int64)
+        group[sample.row] = sample.group
+        return sums_in_parts(group, values, int(group.max()) + 1)
+
+
+@dataclass(frozen=True)
 class Kind(ABC):
     """What models can be ranked by: its name in code and in print, and what it measures."""
 
@@ -103,6 +113,11 @@ class Kind(ABC):
     larger_is_better: bool = field(default=False, kw_only=True)
     score: str = field(default="", kw_only=True)
     """The proper score that is divided into miscalibration and discrimination."""
+
+    @property
+    def sign(self) -> float:
+        """What makes smaller values better."""
+        return -1.0 if self.larger_is_better else 1.0
 
     @abstractmethod
     def of(self, judged: Judged) -> Found:
@@ -142,8 +157,26 @@ class MeanScore(Kind):
             if self.larger_is_better
             else mean_interval(estimate, centred, sample, judged.missed)
         )
-        sign = -1.0 if self.larger_is_better else 1.0
-        return Found(judged.measure(self, estimate, interval, expected), judged.in_units(sign * values * judged.share))
+        adds = judged.in_units(self.sign * values * judged.share)
+        return Found(judged.measure(self, estimate, interval, expected), adds)
+
+    def sums_of(self, probs: Sequence[NDArray[Any]], outcome: NDArray[np.int64]) -> Floats:
+        """Return the sums over observations of what models lose."""
+        losses = np.stack([self.sign * self.each(prob, outcome) for prob in probs])
+        return sums_of_losses(losses, np.array([self.expected(prob).sum() for prob in probs]))
+
+    def of_sums(self, sums: SummedLosses, model: int, asked: Asked) -> Found:
+        """Return the mean of a model with its interval, from the sums over all observations."""
+        from scipy.special import ndtri
+
+        n, estimate, interval = sums.n_samples, self.sign * float(sums.estimate[model]), UNKNOWN
+        if sums.is_known[model]:
+            squares, cubes = (float(one[-1, model]) for one in sums.central)
+            quantile = float(ndtri(1 - asked.missed))
+            spread = Spread.of_sums(n, squares / n**2, cubes / n**3, quantile)
+            share = self.larger_is_better
+            interval = wilson_interval(estimate, spread, n, quantile) if share else spread_interval(estimate, spread)
+        return Found(asked.measure(self, estimate, interval, float(sums.expected[model])), np.zeros(0))
 
 
 @dataclass(frozen=True)

@@ -91,46 +91,84 @@ class Contributions:
 
     def separate(self, n_resamples: int, rng: np.random.Generator) -> Separation:
         """Return which models are shown to be better than which."""
-        n_models = len(self.adds)
-        found = np.ones((n_models, n_models))
-        error, largest = np.zeros((n_models, n_models)), np.full(n_resamples, np.inf)
         if not self.is_enough:
-            return Separation(found, error, largest)
-        found[np.ix_(self.is_known, ~self.is_known)] = 0.0
-        scale = np.square(self.adds).sum(axis=1)
+            return nothing_separated(len(self.adds), n_resamples)
         # Rows without what all models have in common, in an order that neither rows nor models of the caller change.
         centred = np.where(self.is_known[:, None], self.adds, 0.0)
         centred = centred - centred[self.is_known].mean(axis=0) if self.is_known.any() else centred
         centred[~self.is_known] = 0.0
         order = np.lexsort((np.sum(centred**3, axis=0), np.square(centred).sum(axis=0), self.share))
         centred, share = np.ascontiguousarray(centred[:, order]), self.share[order]
-        squares = _squares(centred, scale)
-        estimate, shared = centred.sum(axis=1), centred @ share
-        first, second = np.nonzero(np.triu(squares > 0) & np.logical_and.outer(self.is_known, self.is_known))
+        estimate = centred.sum(axis=1)
+        cubes = None if self.in_time else cubed_differences(centred - estimate[:, None] * share)
+        squares = squared_differences(centred, np.square(self.adds).sum(axis=1))
+        estimate, shared = np.where(self.is_known, estimate, np.inf), centred @ share
+        draw = partial(_directions if self.in_time else _signs, rng, n_resamples)
+        pairs = Pairs(estimate, squares, cubes, shared, float(np.square(share).sum()))
+        return pairs.separate(*_drawn_sums(centred, share, draw), self.least)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Sums over units, from which all pairs of models are compared.
+
+    Attributes
+    ----------
+    estimate : array of shape (n_models,)
+        The estimates, which may miss the same number; infinite ones are worse than every finite one.
+    squares : array of shape (n_models, n_models)
+        Sums of the squared differences of what units add; 0 of equal models.
+    cubes : array of shape (n_models, n_models) or None
+        Sums of the cubes of the differences "column minus row" without their shares of the estimate; None if skewness
+        means nothing.
+    shared : array of shape (n_models,)
+        Sums of what units add times their share.
+    squared_shares : float
+        Sum of the squared shares.
+    """
+
+    estimate: Floats
+    squares: Floats
+    cubes: Floats | None
+    shared: Floats
+    squared_shares: float
+
+    def separate(self, total: Floats, by_share: Floats, least: Floats | float = 0.0) -> Separation:
+        """Return which models are shown to be better than which.
+
+        ``total`` and ``by_share`` are the sums of what units add times draws, and of that times their share,
+        ``(n_models, n_resamples)``; no standard error is smaller than ``least``.
+        """
+        estimate, squares, is_known = self.estimate, self.squares, np.isfinite(self.estimate)
+        found, error, number = np.ones(squares.shape), np.zeros(squares.shape), 1 / self.squared_shares
+        found[np.ix_(is_known, ~is_known)] = 0.0
+        first, second = np.nonzero(np.triu(squares > 0) & np.logical_and.outer(is_known, is_known))
         is_later = estimate[second] < estimate[first]
         better, worse = np.where(is_later, second, first), np.where(is_later, first, second)
-        squared_shares = float(np.square(share).sum())
-        gap = estimate[worse] - estimate[better]
-        square = squares[better, worse]
-        spread = square - 2 * gap * (shared[worse] - shared[better]) + np.square(gap) * squared_shares
-        spread = np.maximum(spread, 1e-12 * square)
-        ratio = effective_number(share) / (effective_number(share) - 1)
-        variance = np.maximum(ratio * spread, np.square(self.least[better, worse]))
+        gap, square = estimate[worse] - estimate[better], squares[better, worse]
+        moved = gap * (self.shared[worse] - self.shared[better])
+        spread = np.maximum(square - 2 * moved + np.square(gap) * self.squared_shares, 1e-12 * square)
+        ratio = number / (number - 1)
+        variance = np.maximum(ratio * spread, np.square(np.broadcast_to(least, squares.shape)[better, worse]))
         error[better, worse] = error[worse, better] = np.sqrt(variance)
         observed = ratio * np.square(gap) / variance
-        if not self.in_time:
-            skewness = _cubes(centred - estimate[:, None] * share)[better, worse] / spread**1.5
-            unseen = min(_MOST_UNSEEN, 1 + _UNSEEN / math.sqrt(effective_number(share)))
-            observed = np.square(_least_without_skewness(np.sqrt(observed), unseen * skewness))
+        if self.cubes is not None:
+            unseen = min(_MOST_UNSEEN, 1 + _UNSEEN / math.sqrt(number))
+            skewness = unseen * self.cubes[better, worse] / spread**1.5
+            observed = np.square(_least_without_skewness(np.sqrt(observed), skewness))
         rank = np.lexsort((worse, better, observed))
         better, worse, observed = better[rank], worse[rank], observed[rank]
-        draw = _directions if self.in_time else _signs
-        total, by_share = _drawn_sums(centred, share, partial(draw, rng, n_resamples))
-        found[better, worse], largest = step_down(better, worse, observed, total, by_share, squares, squared_shares)
+        sums = total, by_share, squares, self.squared_shares
+        found[better, worse], largest = step_down(better, worse, observed, *sums)
         return Separation(found, error, np.sqrt(largest / ratio))
 
 
-def _squares(adds: Floats, scale: Floats) -> Floats:
+def nothing_separated(n_models: int, n_resamples: int) -> Separation:
+    """Return what too few units show."""
+    return Separation(np.ones((n_models, n_models)), np.zeros((n_models, n_models)), np.full(n_resamples, np.inf))
+
+
+def squared_differences(adds: Floats, scale: Floats) -> Floats:
     """Return the sum of the squared differences of each pair of models; 0 of models that are equal up to rounding."""
     inner = adds @ adds.T
     own = inner.diagonal()
@@ -141,7 +179,7 @@ def _squares(adds: Floats, scale: Floats) -> Floats:
     return np.where(found > _EQUAL * limit, found, 0.0)
 
 
-def _cubes(adds: Floats) -> Floats:
+def cubed_differences(adds: Floats) -> Floats:
     """Return the sum of the cubed differences "column minus row" of each pair of models."""
     mixed = np.square(adds) @ adds.T
     own = mixed.diagonal()

@@ -20,7 +20,7 @@ def judged(n=80, n_classes=3, weight=None, group=None, timing=None, seed=0):
     outcome = draw_labels(prob, rng)
     sample = induce(prob, outcome, lens=Canonical(), weight=weight, group=group, timing=timing)
     share = np.full(n, 1 / n) if weight is None else weight / weight.sum()
-    return Judged(sample, prob, outcome, share, 0.95, 0.5)
+    return Judged(0.95, 0.5, sample, prob, outcome, share)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -77,7 +77,7 @@ def test_what_calibrated_predictions_have_is_the_mean_over_drawn_labels():
         for _ in range(100):
             outcome = draw_labels(one.prob, rng)
             sample = induce(one.prob, outcome, lens=Canonical())
-            drawn.append(KINDS[name].of(Judged(sample, one.prob, outcome, one.share, 0.95, 0.5)).measure.estimate)
+            drawn.append(KINDS[name].of(Judged(0.95, 0.5, sample, one.prob, outcome, one.share)).measure.estimate)
         tolerance = 4 * np.std(drawn) / np.sqrt(len(drawn))
         assert abs(np.mean(drawn) - KINDS[name].of(one).measure.if_calibrated) < tolerance, name
     roots = np.sqrt(np.maximum(rng.standard_normal(10_000), 0))  # of the l2 error in many cells
@@ -90,7 +90,7 @@ def test_a_label_of_probability_0_has_an_infinite_score():
     prob = np.array([[0.0, 1.0], *[[0.3, 0.7]] * 9])
     outcome = np.array([0, *[1, 0, 1] * 3])
     found = KINDS["log_score"].of(
-        Judged(induce(prob, outcome, lens=Canonical()), prob, outcome, np.full(10, 0.1), 0.95, 0.0)
+        Judged(0.95, 0.0, induce(prob, outcome, lens=Canonical()), prob, outcome, np.full(10, 0.1))
     )
     assert found.measure.estimate == np.inf
     assert not found.is_known

@@ -62,3 +62,26 @@ def rank_sets(n_models, shown):
 def tier_of(model, shown):
     """1 + the largest tier of a model that is shown to be better."""
     return 1 + max((tier_of(j, shown) for j, k in shown if k == model), default=0)
+
+
+def summed_losses(losses):
+    """Numbers of infinite losses, mean losses, and sums of squares and cubes of differences from their means.
+
+    The last model has no losses; infinite ones count as 0 in the sums.
+    """
+    finite = [[0.0 if loss == inf else loss for loss in one] for one in losses]
+    finite.append([0.0] * len(losses[0]))
+    found = {
+        "n_infinite": [sum(loss == inf for loss in one) for one in losses],
+        "mean": [sum(one) / len(one) for one in losses],
+    }
+    for name, power in (("squares", 2), ("cubes", 3)):
+        rows = []
+        for row in finite:
+            rows.append([])
+            for column in finite:
+                differences = [b - a for a, b in zip(row, column, strict=True)]
+                mean = sum(differences) / len(differences)
+                rows[-1].append(sum((d - mean) ** power for d in differences))
+        found[name] = rows
+    return found

@@ -46,14 +46,20 @@ class Spread:
             return cls(error, 0.0, cls.quantile_of(sample, missed)) if is_known else None
         if sample.n_groups is not None:
             parts, number = sums_of_groups(sample, parts), sample.n_groups
+        squares, cubes = float(np.square(parts).sum()), float(np.power(parts, 3).sum())
+        return cls.of_sums(number, squares, cubes, cls.quantile_of(sample, missed))
+
+    @classmethod
+    def of_sums(cls, number: int, squares: float, cubes: float, quantile: float) -> Spread | None:
+        """Return the spread of the sum of so many independent units, from the sums of their squares and cubes."""
         if number < FEWEST_UNITS:
             return None
         ratio = number / (number - 1)
-        error = math.sqrt(ratio * float(np.square(parts).sum()))
+        error = math.sqrt(ratio * squares)
         if not 0 < error < math.inf:
             return None
-        skewness = ratio**1.5 * float(np.power(parts, 3).sum()) / error**3
-        return cls(error, min(max(skewness, -_MOST_SKEWED), _MOST_SKEWED), cls.quantile_of(sample, missed))
+        skewness = ratio**1.5 * cubes / error**3
+        return cls(error, min(max(skewness, -_MOST_SKEWED), _MOST_SKEWED), quantile)
 
     @staticmethod
     def quantile_of(sample: Sample, missed: float) -> float:
@@ -77,7 +83,11 @@ def mean_interval(estimate: float, influence: Floats, sample: Sample, missed: fl
 
     NaN where nothing varies, or with too few units.
     """
-    spread = Spread.of(influence, sample, missed)
+    return spread_interval(estimate, Spread.of(influence, sample, missed))
+
+
+def spread_interval(estimate: float, spread: Spread | None) -> ConfidenceInterval:
+    """Return the interval of an estimate whose spread is known."""
     if spread is None:
         return UNKNOWN
     low, high = (
@@ -112,14 +122,16 @@ def share_interval(happened: Floats, sample: Sample, missed: float) -> tuple[flo
     worth = float(sample.n_groups or effective_number(sample.weight_or_ones))
     if sample.timing is not None:
         worth = min(worth, sample.timing.n_windows)
-    quantile = Spread.quantile_of(sample, missed)
+    return share, wilson_interval(share, spread, worth, Spread.quantile_of(sample, missed))
+
+
+def wilson_interval(share: float, spread: Spread | None, worth: float, quantile: float) -> ConfidenceInterval:
+    """Return Wilson's interval of a share, of what it is worth by its spread, or if that is not known ``worth``."""
     if spread is not None and 0 < share < 1:
         worth = share * (1 - share) / spread.error**2
     square = quantile**2 / worth
     middle, reach = share + square / 2, math.sqrt(square * (share * (1 - share) + square / 4))
-    return share, ConfidenceInterval(
-        max(middle - reach, 0.0) / (1 + square), min(middle + reach, 1 + square) / (1 + square)
-    )
+    return ConfidenceInterval(max(middle - reach, 0.0) / (1 + square), min(middle + reach, 1 + square) / (1 + square))
 
 
 def _with_skewness(x: float, skewness: float) -> float:

@@ -175,11 +175,7 @@ _NAMES = {"brier": "Brier score", "log": "log score"}
 
 @reads_arguments
 def score_decomposition(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    score: str = "brier",
-    **options: Unpack[ScoreOptions],
+    y_true: ArrayLike, y_prob: ArrayLike, *, score: str = "brier", **options: Unpack[ScoreOptions]
 ) -> ScoreDecomposition:
     r"""Decompose a mean score into miscalibration, discrimination and uncertainty (CORP; Dimitriadis et al. 2021).
 

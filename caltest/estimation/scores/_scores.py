@@ -37,11 +37,7 @@ from caltest.statistics._base import sum_of_terms, validate_estimate
 
 
 @reads_arguments
-def brier_score(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    **options: Unpack[ScoreOptions],
-) -> float:
+def brier_score(y_true: ArrayLike, y_prob: ArrayLike, **options: Unpack[ScoreOptions]) -> float:
     r"""Compute the Brier score, a proper score of which smaller values are better.
 
     .. math:: \frac1n \sum_i \sum_k (p_{ik} - 1\{y_i = k\})^2
@@ -85,11 +81,7 @@ def brier_score(
 
 
 @reads_arguments
-def log_score(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    **options: Unpack[ScoreOptions],
-) -> float:
+def log_score(y_true: ArrayLike, y_prob: ArrayLike, **options: Unpack[ScoreOptions]) -> float:
     r"""Compute the logarithmic score (negative log-likelihood, cross-entropy), of which smaller values are better.
 
     .. math:: -\frac1n \sum_i \log p_{i, y_i}
@@ -134,11 +126,7 @@ def log_score(
 
 
 @reads_arguments
-def spherical_score(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    **options: Unpack[ScoreOptions],
-) -> float:
+def spherical_score(y_true: ArrayLike, y_prob: ArrayLike, **options: Unpack[ScoreOptions]) -> float:
     r"""Compute the spherical score, a proper score of which larger values are better.
 
     .. math:: \frac1n \sum_i \frac{p_{i, y_i}}{\bigl(\sum_k p_{ik}^2\bigr)^{1/2}}
@@ -179,11 +167,7 @@ def spherical_score(
 
 
 @reads_arguments
-def accuracy(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    **options: Unpack[ScoreOptions],
-) -> float:
+def accuracy(y_true: ArrayLike, y_prob: ArrayLike, **options: Unpack[ScoreOptions]) -> float:
     r"""Compute the accuracy: the share of the observations whose most probable class is the right one.
 
     .. math:: \frac1n \sum_i a_i, \qquad
@@ -224,11 +208,7 @@ def accuracy(
 
 
 @reads_arguments
-def mean_confidence(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    **options: Unpack[ScoreOptions],
-) -> float:
+def mean_confidence(y_true: ArrayLike, y_prob: ArrayLike, **options: Unpack[ScoreOptions]) -> float:
     r"""Compute the mean confidence: the average of the largest probability.
 
     .. math:: \frac1n \sum_i \max_k p_{ik}
@@ -265,11 +245,7 @@ def mean_confidence(
 
 
 @reads_arguments
-def overconfidence_score(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    **options: Unpack[ScoreOptions],
-) -> float:
+def overconfidence_score(y_true: ArrayLike, y_prob: ArrayLike, **options: Unpack[ScoreOptions]) -> float:
     r"""Compute the overconfidence: the confidence in wrong predictions, averaged over all observations.
 
     .. math:: \frac1n \sum_i c_i (1 - a_i), \qquad c_i = \max_k p_{ik}
@@ -315,11 +291,7 @@ def overconfidence_score(
 
 
 @reads_arguments
-def underconfidence_score(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    **options: Unpack[ScoreOptions],
-) -> float:
+def underconfidence_score(y_true: ArrayLike, y_prob: ArrayLike, **options: Unpack[ScoreOptions]) -> float:
     r"""Compute the underconfidence: one minus the confidence in right predictions, averaged over all observations.
 
     .. math:: \frac1n \sum_i (1 - c_i) a_i, \qquad c_i = \max_k p_{ik}

@@ -20,11 +20,7 @@ from caltest.statistics import Bridge, LeCessie, OsiusRojek, Spiegelhalter, Stuk
 
 @reads_arguments
 def spiegelhalter_test(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    method: str = "monte-carlo",
-    **options: Unpack[NullTestOptions],
+    y_true: ArrayLike, y_prob: ArrayLike, *, method: str = "monte-carlo", **options: Unpack[NullTestOptions]
 ) -> ClassicalTestResult:
     r"""Perform Spiegelhalter's two-sided test of the Brier score against its expectation (Spiegelhalter 1986).
 
@@ -100,11 +96,7 @@ def _in_words(z: float) -> str:
 
 @reads_arguments
 def bridge_test(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    method: str = "monte-carlo",
-    **options: Unpack[NullTestOptions],
+    y_true: ArrayLike, y_prob: ArrayLike, *, method: str = "monte-carlo", **options: Unpack[NullTestOptions]
 ) -> ClassicalTestResult:
     r"""Perform the bridge test of the cumulative residual (Sadatsafavi and Petkau 2024).
 
@@ -177,11 +169,7 @@ _METHODS = ("monte-carlo", "asymptotic")
 
 @reads_arguments
 def stukel_test(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    method: str = "monte-carlo",
-    **options: Unpack[NullTestOptions],
+    y_true: ArrayLike, y_prob: ArrayLike, *, method: str = "monte-carlo", **options: Unpack[NullTestOptions]
 ) -> ClassicalTestResult:
     r"""Perform Stukel's test of the tails of the calibration curve, in its score form (Stukel 1988).
 
@@ -240,11 +228,7 @@ def stukel_test(
 
 @reads_arguments
 def osius_rojek_test(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    method: str = "monte-carlo",
-    **options: Unpack[NullTestOptions],
+    y_true: ArrayLike, y_prob: ArrayLike, *, method: str = "monte-carlo", **options: Unpack[NullTestOptions]
 ) -> ClassicalTestResult:
     r"""Perform the test of Osius and Rojek: Pearson's chi-square, standardised by its exact mean and variance.
 
@@ -306,11 +290,7 @@ def osius_rojek_test(
 
 @reads_arguments
 def le_cessie_test(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    method: str = "monte-carlo",
-    **options: Unpack[NullTestOptions],
+    y_true: ArrayLike, y_prob: ArrayLike, *, method: str = "monte-carlo", **options: Unpack[NullTestOptions]
 ) -> ClassicalTestResult:
     r"""Perform the test of le Cessie and van Houwelingen (1991): residuals, smoothed over predictions.
 
@@ -370,11 +350,7 @@ def le_cessie_test(
 
 
 @reads_arguments
-def tcal_test(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    **options: Unpack[NullTestOptions],
-) -> ClassicalTestResult:
+def tcal_test(y_true: ArrayLike, y_prob: ArrayLike, **options: Unpack[NullTestOptions]) -> ClassicalTestResult:
     r"""Perform the adaptive T-Cal test: debiased squared errors over 2, 4, 8, ... cells (Lee et al. 2023).
 
     .. math:: T_m = \frac1n \sum_{b=1}^m \frac{S_b^2 - \sum_{i \in b} e_i^2}{n_b}, \qquad m = 2, 4, \dots, 2^{\lfloor

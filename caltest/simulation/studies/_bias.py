@@ -19,15 +19,7 @@ from caltest.simulation.models._base import Model
 from caltest.simulation.studies._data_sets import draw_data_sets
 from caltest.simulation.studies._estimates import Estimates
 from caltest.simulation.studies._options import StudyOptions
-from caltest.simulation.studies._run import (
-    Block,
-    Design,
-    accepted,
-    by_lens,
-    named,
-    numbers,
-    read_lenses,
-)
+from caltest.simulation.studies._run import Block, Design, accepted, by_lens, named, numbers, read_lenses
 from caltest.simulation.studies._study import CLEAR, Study, frame_table, rank, share_error, varying
 from caltest.simulation.studies._truth import Truth, truths
 from caltest.statistics import Statistic

@@ -9,17 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._bets import (
-    HIGH,
-    KEPT,
-    LOW,
-    N_ADAPTIVE,
-    N_FIXED,
-    N_LEARNED,
-    N_SCALES,
-    N_SUMS,
-    place_pending,
-)
+from caltest._compiled._bets import HIGH, KEPT, LOW, N_ADAPTIVE, N_FIXED, N_LEARNED, N_SCALES, N_SUMS, place_pending
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._refusals import refuse_if
 from caltest.streaming.monitors._arrivals import Complete

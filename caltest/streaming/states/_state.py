@@ -299,6 +299,9 @@ class CalibrationState:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
+        refuse("a CalibrationState holds no predictions: call its `test`, or rank by a LeaderboardState.", TypeError)
+
     def __repr__(self) -> str:
         return f"{self._code}, {counted(self.n_samples)}"
 
