@@ -19,12 +19,7 @@ from caltest.predictions._sample import induce
 from caltest.predictions._view import LensView
 from caltest.predictions.cells._partitions import EqualWidth
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import (
-    design_of,
-    validate_count,
-    validate_problem,
-    validate_rng,
-)
+from caltest.predictions.inputs._validation import design_of, validate_count, validate_problem, validate_rng
 from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import SharedDrawOptions
@@ -223,11 +218,7 @@ def calibration_report(
     found, looks = [answers[question] for question in questions], [look for _, look in asked]
     tests = describe_answers(found, null, looks, classes=classes, alpha=level)
     table = CalibrationReport(
-        tests=tests,
-        pvalue=shared.pvalue,
-        smallest_possible_pvalue=shared.smallest,
-        alpha=level,
-        notes=tuple(notes),
+        tests=tests, pvalue=shared.pvalue, smallest_possible_pvalue=shared.smallest, alpha=level, notes=tuple(notes)
     )
     return noting_correlation(table, base, options)
 

@@ -19,18 +19,11 @@ from numpy.typing import NDArray
 from caltest.hypothesis_tests._alike_labels import AlikeLabels, AlikeTest, SignTest
 from caltest.hypothesis_tests._detectable_error_result import USUAL_POWER, DetectableError, SmallestError
 from caltest.hypothesis_tests._power_curve import search_power
-from caltest.hypothesis_tests._typical_errors import (
-    TypicalError,
-    mean_change,
-    shifted_class,
-    typical_errors,
-)
+from caltest.hypothesis_tests._typical_errors import TypicalError, mean_change, shifted_class, typical_errors
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._view import LensView
-from caltest.predictions.inputs._validation import (
-    SeedLike,
-)
+from caltest.predictions.inputs._validation import SeedLike
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.draws._schemes import Consistency, TimedLabels
 from caltest.resampling.draws._timed_draws import SharedShockDraws, TimedDraws, TimedOutcome, inflation_of

@@ -40,14 +40,7 @@ from caltest.resampling.engine._run import run
 from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import TestResult
 from caltest.results._decision import FEWEST_EXPECTED, rejects
-from caltest.results._finding import (
-    DIFFERENCES,
-    OF_AVERAGE,
-    OF_CONFIDENCE,
-    Finding,
-    Number,
-    Subject,
-)
+from caltest.results._finding import DIFFERENCES, OF_AVERAGE, OF_CONFIDENCE, Finding, Number, Subject
 from caltest.results._verdict import Impossible
 from caltest.statistics import Statistic
 

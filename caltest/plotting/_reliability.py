@@ -33,14 +33,7 @@ from caltest.plotting._axes import (
     single,
     small_share,
 )
-from caltest.plotting._heading import (
-    DIFFERENCE,
-    QUESTION,
-    decided_in_cells,
-    first_sentence,
-    head_figure,
-    in_panels,
-)
+from caltest.plotting._heading import DIFFERENCE, QUESTION, decided_in_cells, first_sentence, head_figure, in_panels
 from caltest.plotting._prediction_axis import PROBABILITIES, AxisWords, PredictionAxis, finish
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._description import counted, percent

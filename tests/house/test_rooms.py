@@ -63,7 +63,7 @@ KNOWN: set[str] = set()
 MOST_ARROWS = 116
 """Pairs of a room and another one that it imports, in any way; benchmarks/ counts as a room. Fewer are simpler.
 
-Thirteen are those of `ranking`, which takes scores, intervals, tests, decisions and states from the rooms that have them."""
+Thirteen are those of `ranking`, which takes scores, tests, decisions and states from the rooms that have them."""
 
 
 def line_of(room: str) -> int:

@@ -67,11 +67,7 @@ def levels(predicted: Floats) -> Integers:
 
 
 def finite_miscalibration(
-    y_prob: Floats,
-    class_prob: Floats,
-    lens: LensLike | None,
-    distance: Distance,
-    weight: Floats | None = None,
+    y_prob: Floats, class_prob: Floats, lens: LensLike | None, distance: Distance, weight: Floats | None = None
 ) -> float:
     """Return the expected miscalibration of a model with finitely many predictions."""
     predicted, true = look(lens, y_prob, class_prob)
@@ -262,11 +258,7 @@ def level_set_estimate(
 
 
 def cell_estimate(
-    predicted: Floats,
-    seen: Floats,
-    label: Integers,
-    distance: Distance,
-    target: str,
+    predicted: Floats, seen: Floats, label: Integers, distance: Distance, target: str
 ) -> MiscalibrationEstimate:
     """Return the distance between mean predictions and means of ``seen``, averaged over the cells of observations."""
     _, cell = np.unique(label, return_inverse=True)

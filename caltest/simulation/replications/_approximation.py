@@ -276,11 +276,7 @@ _ESTIMATORS: dict[str, Statistic] = {
 
 
 def _approximate(
-    seed: int,
-    model: tuple[str, Model],
-    estimators: dict[str, Statistic],
-    design: tuple[list[int], int],
-    n_holdout: int,
+    seed: int, model: tuple[str, Model], estimators: dict[str, Statistic], design: tuple[list[int], int], n_holdout: int
 ) -> pd.DataFrame:
     """Return the rows of one model."""
     import pandas as pd
@@ -316,11 +312,7 @@ def _approximate(
 
 
 def _estimates(
-    estimators: Iterable[Statistic],
-    lens: LensLike,
-    y_prob: Floats,
-    y_true: Integers,
-    sets: Sequence[Integers],
+    estimators: Iterable[Statistic], lens: LensLike, y_prob: Floats, y_true: Integers, sets: Sequence[Integers]
 ) -> Iterator[Floats]:
     """Yield the estimates ``(n_estimators, n_replicates)`` from the sets ``(n_replicates, n_rows)`` of each size."""
     prob, outcome = apply_lens(lens, y_prob, y_true)
