@@ -28,13 +28,7 @@ from caltest.results._decision import (
 from caltest.results._description import Description, Table, counted, join, sized
 from caltest.results._note import PAGE
 from caltest.results._picture import Picture
-from caltest.results._test_result import (
-    cannot_decide_by_fold,
-    fold_record,
-    in_folds,
-    rejecting,
-    short_direction,
-)
+from caltest.results._test_result import cannot_decide_by_fold, fold_record, in_folds, rejecting, short_direction
 from caltest.results._verdict import Verdict
 
 if TYPE_CHECKING:

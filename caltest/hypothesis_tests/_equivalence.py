@@ -249,12 +249,7 @@ def equivalence_test(
         refuse(f"`margin` must be below the greatest possible error, {greatest:.4g}, got {margin!r}; is it in percent?")
     distribution, cut = l2_distribution(sample, partition, any_shock=True, rng=rng)
     interval = interval_of_distribution(
-        distribution,
-        sample,
-        cut,
-        **about,
-        confidence_level=1 - level,
-        alternative="less",
+        distribution, sample, cut, **about, confidence_level=1 - level, alternative="less"
     )
     pvalue = max(distribution.below(bound**2), SMALLEST_PVALUE)
     shown = interval.root_interval.high

@@ -133,12 +133,7 @@ class GCETable(CalibrationTable):
 
 @reads_arguments
 def gce_table(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    threshold: float = 0.01,
-    n_cells: int = 15,
-    **options: Unpack[TableOptions],
+    y_true: ArrayLike, y_prob: ArrayLike, *, threshold: float = 0.01, n_cells: int = 15, **options: Unpack[TableOptions]
 ) -> GCETable:
     """Compute all 32 general calibration errors of Nixon et al. (2019) with noise floors and p-values.
 

@@ -71,11 +71,7 @@ class PredictionAxis:
 
     @classmethod
     def of(
-        cls,
-        scale: str | None,
-        densities: Mapping[str, Array],
-        shown: Sequence[Array],
-        words: AxisWords = PROBABILITIES,
+        cls, scale: str | None, densities: Mapping[str, Array], shown: Sequence[Array], words: AxisWords = PROBABILITIES
     ) -> PredictionAxis:
         """Return the axis with a scale, or with that which suits the predictions of all models on average."""
         points = np.concatenate([*(np.ravel(some) for some in shown), *map(_range, densities.values())])

@@ -59,12 +59,7 @@ def curve_looks(curves: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
 
 @in_one_look
 def plot_rejection_curve(
-    curve: RejectionCurve,
-    ax: Axes | None = None,
-    against: str = "rejected",
-    *,
-    legend: bool = True,
-    **options: Any,
+    curve: RejectionCurve, ax: Axes | None = None, against: str = "rejected", *, legend: bool = True, **options: Any
 ) -> Axes:
     """Plot the error rate of the predictions that are kept, with pointwise intervals; accuracy on the right.
 

@@ -17,12 +17,7 @@ from caltest.predictions._sample import observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, naming, validate_models
 from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import (
-    require,
-    validate_distinct,
-    validate_positive,
-    validate_weight,
-)
+from caltest.predictions.inputs._validation import require, validate_distinct, validate_positive, validate_weight
 from caltest.results._description import Description, counted
 from caltest.results._naming import describe
 from caltest.results._picture import Picture

@@ -17,11 +17,7 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import (
-    SeedLike,
-    require,
-    validate_choice,
-)
+from caltest.predictions.inputs._validation import SeedLike, require, validate_choice
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import Distribution, LimitDistribution, MonteCarloDistribution, Tail
 from caltest.resampling.draws._rows import BootstrapDraws
@@ -157,8 +153,7 @@ def _without_range(result: TestResult) -> Table:
 
 
 _IDENTICAL = Note(
-    "C101",
-    "observations are independent and identically distributed, and no label was used to make the predictions.",
+    "C101", "observations are independent and identically distributed, and no label was used to make the predictions."
 )
 _MANY = Note("C103", "there are many observations.")
 _EQUAL_TERMS = Note(

@@ -188,11 +188,7 @@ def default_candidates() -> list[Recalibrator]:
 
 
 def _held_out(
-    method: Recalibrator,
-    values: NDArray[Any],
-    outcome: Integers,
-    weight: Floats | None,
-    fold: Integers,
+    method: Recalibrator, values: NDArray[Any], outcome: Integers, weight: Floats | None, fold: Integers
 ) -> tuple[Floats, Floats] | None:
     """Return log score and right label of each held-out observation; None if the method refuses the data."""
     lost, right = np.zeros((2, len(outcome)))

@@ -112,12 +112,7 @@ class CrossFittedDecomposition(Result):
 
     def _describe(self) -> Description:
         rows = [
-            (
-                name.replace("_", " "),
-                f"{getattr(self, name):.4g}",
-                str(self.intervals.get(name, "")),
-                meaning,
-            )
+            (name.replace("_", " "), f"{getattr(self, name):.4g}", str(self.intervals.get(name, "")), meaning)
             for name, meaning in _TERMS.items()
         ]
         size = sized(self.n_samples, n_groups=self.n_groups, weighted=self.weighted)

@@ -14,14 +14,7 @@ from caltest.predictions._arrays import Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
 from caltest.resampling.draws._class_events import ClassEvents, joint_cells
-from caltest.resampling.draws._summaries import (
-    CellCounts,
-    EntryCounts,
-    EntrySums,
-    LargestExcursion,
-    Summary,
-    Wanted,
-)
+from caltest.resampling.draws._summaries import CellCounts, EntryCounts, EntrySums, LargestExcursion, Summary, Wanted
 from caltest.resampling.draws._tally import Terms, counters_of, n_counters_of, read_counts
 
 Counted = tuple[LensView, CellCounts | EntryCounts]

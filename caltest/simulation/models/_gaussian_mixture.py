@@ -21,11 +21,7 @@ from caltest.predictions.inputs._validation import SeedLike, refuse_if, require,
 from caltest.simulation.models._base import Model, Rule, Unlabelled
 
 Parameters = tuple[Floats, Floats, Floats, Sequence[int]]
-_FITTED = {
-    "GaussianNB": "theta_",
-    "QuadraticDiscriminantAnalysis": "rotations_",
-    "GaussianMixture": "means_",
-}
+_FITTED = {"GaussianNB": "theta_", "QuadraticDiscriminantAnalysis": "rotations_", "GaussianMixture": "means_"}
 """Estimators that are read, and an attribute that they have once they are fitted."""
 
 

@@ -257,11 +257,7 @@ class ClassifierTruth(Result):
 
 
 def both_truths(
-    y_prob: Floats,
-    class_prob: Floats,
-    y_true: Integers,
-    lens: LensLike,
-    distance: Distance,
+    y_prob: Floats, class_prob: Floats, y_true: Integers, lens: LensLike, distance: Distance
 ) -> tuple[MiscalibrationEstimate, MiscalibrationEstimate]:
     """Return the large-sample estimate and the level-set estimate."""
     predicted, true = look(lens, y_prob, class_prob)
