@@ -14,12 +14,7 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import (
-    SeedLike,
-    design_of,
-    validate_choice,
-    validate_given_problem,
-)
+from caltest.predictions.inputs._validation import SeedLike, design_of, validate_choice, validate_given_problem
 from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import DesignedTestOptions, drawing_of

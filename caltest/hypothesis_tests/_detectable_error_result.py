@@ -9,10 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from caltest.hypothesis_tests._typical_errors import (
-    ErrorFamily,
-    ErrorKind,
-)
+from caltest.hypothesis_tests._typical_errors import ErrorFamily, ErrorKind
 from caltest.results import ConfidenceInterval, Result
 from caltest.results._decision import rejects
 from caltest.results._description import Description, Table, percent, sized

@@ -34,10 +34,7 @@ class PublicNames(Mapping[str, Any]):
 
 
 def read_object(
-    text: str,
-    known: Mapping[str, Any],
-    label: Callable[[str], int] | None = None,
-    example: str = "ECE(EqualWidth(15))",
+    text: str, known: Mapping[str, Any], label: Callable[[str], int] | None = None, example: str = "ECE(EqualWidth(15))"
 ) -> Any:
     """Return what a text names: calls of known names with known names, literals and further calls as arguments.
 

@@ -371,11 +371,7 @@ class ModelsVerdict(Verdict):
 
 _OF_OTHER_NUMBERS = {"C701"}
 """Cautions about estimates that are not shown here."""
-_OPEN = {
-    "not told apart": "",
-    "undecidable": "cannot be told",
-    "opposite in folds": "different in folds",
-}
+_OPEN = {"not told apart": "", "undecidable": "cannot be told", "opposite in folds": "different in folds"}
 """What stands in the column of the better model where there is none."""
 
 

@@ -18,11 +18,7 @@ from caltest.predictions._sample import Sample, induce
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models
-from caltest.predictions.inputs._validation import (
-    validate_choice,
-    validate_count,
-    validate_rng,
-)
+from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_rng
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import TIE_TOLERANCE, MonteCarloDistribution
 from caltest.resampling.engine._evaluation import Question

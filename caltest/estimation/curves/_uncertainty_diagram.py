@@ -115,11 +115,7 @@ class UncertaintyDiagram(Judged, CurveInCells):
     plot = Picture("plot_uncertainty_diagram")
     error_name = "UCE"
     _title = "Uncertainty diagram"
-    _shown: ClassVar[dict[str, str]] = {
-        "uncertainty": "predicted",
-        "calibrated": "expected",
-        "error rate": "observed",
-    }
+    _shown: ClassVar[dict[str, str]] = {"uncertainty": "predicted", "calibrated": "expected", "error rate": "observed"}
     _of_bars = "probability of an error"
     _if = "the model is calibrated"
     _left_out: ClassVar[frozenset[str]] = frozenset({"null_distribution"})

@@ -17,11 +17,7 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import few_cells_notes
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import (
-    validate_choice,
-    validate_level,
-    validate_rng,
-)
+from caltest.predictions.inputs._validation import validate_choice, validate_level, validate_rng
 from caltest.resampling.draws._rows import BootstrapDraws, LeftOut
 from caltest.resampling.draws._signs import group_of
 from caltest.resampling.engine._evaluation import components, null_values
@@ -129,7 +125,7 @@ class BootstrapInterval(Result):
         remarks = [
             "This interval describes how much the estimate varies. It is not a confidence interval for the true "
             "miscalibration: most estimates are biased, upwards near calibration, and resampling adds the bias once "
-            "more. For the miscalibration itself use l2_interval.",
+            "more. For the miscalibration itself use l2_interval."
         ]
         if self.kind != "percentile":
             shifts = f"The {self.kind} interval is shifted by the bias that resampling shows"

@@ -166,11 +166,7 @@ class HistogramRegression(Result):
 
 @reads_arguments
 def histogram_regression(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    partition: Partition | Any | None = None,
-    **options: Unpack[LookOptions],
+    y_true: ArrayLike, y_prob: ArrayLike, *, partition: Partition | Any | None = None, **options: Unpack[LookOptions]
 ) -> HistogramRegression:
     r"""Estimate the calibration function by the frequencies of the outcomes in the cells (bins) of a partition.
 

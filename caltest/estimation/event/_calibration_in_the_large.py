@@ -209,11 +209,7 @@ class CalibrationInTheLarge(EventEstimate):
 
 @reads_arguments
 def calibration_in_the_large(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    confidence_level: float = 0.95,
-    **options: Unpack[EventDesignOptions],
+    y_true: ArrayLike, y_prob: ArrayLike, *, confidence_level: float = 0.95, **options: Unpack[EventDesignOptions]
 ) -> CalibrationInTheLarge:
     r"""Estimate calibration in the large, the ratio of observed to expected events, with interval and p-value.
 

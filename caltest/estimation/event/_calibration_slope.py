@@ -301,11 +301,7 @@ class CalibrationSlope(EventEstimate):
 
 @reads_arguments
 def calibration_slope(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    confidence_level: float = 0.95,
-    **options: Unpack[EventDesignOptions],
+    y_true: ArrayLike, y_prob: ArrayLike, *, confidence_level: float = 0.95, **options: Unpack[EventDesignOptions]
 ) -> CalibrationSlope:
     r"""Estimate the calibration slope of predictions of an event, with interval and p-value (Cox 1958).
 

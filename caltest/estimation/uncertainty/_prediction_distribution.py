@@ -83,10 +83,7 @@ def _variance(passes: Floats) -> Floats:
     return passes.var(axis=0).sum(axis=1)
 
 
-UNCERTAINTIES: dict[str, Callable[[NDArray[Any]], Floats]] = {
-    "entropy": normalised_entropy,
-    "confidence": _doubt,
-}
+UNCERTAINTIES: dict[str, Callable[[NDArray[Any]], Floats]] = {"entropy": normalised_entropy, "confidence": _doubt}
 """From predictions ``(n_samples, n_classes)`` to uncertainties ``(n_samples,)`` from 0 to 1."""
 DISAGREEMENTS: dict[str, Callable[[Floats], Floats]] = {
     "mutual-information": _mutual_information,

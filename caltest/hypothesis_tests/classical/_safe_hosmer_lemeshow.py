@@ -102,11 +102,7 @@ class SafeTestResult(Judged, Decision, Result):
 
 @reads_arguments
 def safe_hosmer_lemeshow_test(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    n_splits: int = 50,
-    **options: Unpack[TestedEventOptions],
+    y_true: ArrayLike, y_prob: ArrayLike, *, n_splits: int = 50, **options: Unpack[TestedEventOptions]
 ) -> SafeTestResult:
     r"""Test calibration by an e-value, as the safe Hosmer-Lemeshow test does (Henzi et al. 2023).
 

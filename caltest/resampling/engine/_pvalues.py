@@ -237,9 +237,7 @@ UNDER_INDEPENDENCE = ("holm-sidak", "sidak", "simes-hochberg", "hommel")
 
 
 def correct_pvalues(
-    pvalues: ArrayLike,
-    correction: str = "holm",
-    allowed: Sequence[str] = UNDER_ANY_DEPENDENCE + UNDER_INDEPENDENCE,
+    pvalues: ArrayLike, correction: str = "holm", allowed: Sequence[str] = UNDER_ANY_DEPENDENCE + UNDER_INDEPENDENCE
 ) -> Floats:
     r"""Return p-values adjusted for their number, with control of the probability of any false rejection.
 

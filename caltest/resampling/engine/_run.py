@@ -434,13 +434,7 @@ def _refuse_others(questions: Sequence[Question]) -> None:
 
 
 def _conclude(
-    question: Question,
-    observed: Floats,
-    ranked: Floats,
-    null: Floats,
-    *,
-    draws: Draws,
-    stopping: Stopping,
+    question: Question, observed: Floats, ranked: Floats, null: Floats, *, draws: Draws, stopping: Stopping
 ) -> Answer:
     """Rank observed components ``(n_components,)`` among drawn ones ``(n_components, n_resamples)``.
 

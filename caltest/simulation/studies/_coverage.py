@@ -201,11 +201,7 @@ def coverage_study(
     return CoverageStudy(replicates=design.run("coverage", _cover, looks, built, **options))
 
 
-def _cover(
-    block: Block,
-    lenses: dict[str, LensLike],
-    intervals: dict[str, tuple[Build, Target]],
-) -> pd.DataFrame:
+def _cover(block: Block, lenses: dict[str, LensLike], intervals: dict[str, tuple[Build, Target]]) -> pd.DataFrame:
     """Return the intervals of some replicates with their targets, one row each."""
     import pandas as pd
 

@@ -157,8 +157,7 @@ class Arrivals:
         """Return arrivals before the first observation; None where each outcome is known before the next prediction."""
         if time is not None:
             refuse_if(
-                batch is not None,
-                "`time` and `batch` must not both be given: predictions of equal `time` are a batch.",
+                batch is not None, "`time` and `batch` must not both be given: predictions of equal `time` are a batch."
             )
             is_date = read_moments(time, len(time) if hasattr(time, "__len__") else 0).is_date
             if lead is not None and lead.is_duration and not is_date:
