@@ -1,5 +1,8 @@
 """This checkout against another one, in the same run: ``python benchmarks/performance.py --against PATH``.
 
+The ratios are kept in ``docs/data/speed-against.csv``, from which docs/speed-targets.md takes its table, by the
+processor for which Numba compiles: that of the machine, or the one that ``NUMBA_CPU_NAME`` names.
+
 One process of each checkout stays, and the two answer every call in turn, so that a moment in which the machine is
 slow hits both: after one call that warms up, `ROUNDS` rounds or as many as take `LASTING` seconds, with the other
 checkout first in every second round. The ratio is the median of the ratios of the rounds, the times are medians of
@@ -7,6 +10,7 @@ processor time. Starts are measured in fresh processes, which alternate as well.
 or that fails there, is left out.
 """
 
+import csv
 import json
 import os
 import subprocess
@@ -17,9 +21,23 @@ from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
-from benchmarks.markdown import duration, ratio, table
+from benchmarks import machine
+from benchmarks.markdown import duration, ratio, table, verdict
 
 ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "docs" / "data" / "speed-against.csv"
+FIELDS = (
+    "processor",
+    "call",
+    "seconds",
+    "seconds_before",
+    "ratio",
+    "lower",
+    "upper",
+    "same_pvalue",
+    "commit",
+    "before",
+)
 ROUNDS = 15
 LASTING = 12.0  # seconds, of all rounds of a call; five rounds at least
 SHORTEST = 0.02  # seconds that a round lasts at least
@@ -61,7 +79,12 @@ CALLS = {
         "caltest.calibration_test(*some, statistic=caltest.SKCE(), n_resamples=199, rng=0)"
     ),
     "SCE, 999 draws": "caltest.calibration_test(*images, statistic=caltest.statistics.SCE(), n_resamples=999, rng=0)",
+    "KS of the confidence, 9,999 draws": f"caltest.calibration_test(*images, {TOP}, statistic=caltest.KS(), rng=0)",
+    "confidence ECE, 1,000 cells, exact": (
+        f"caltest.calibration_test(*images, {TOP}, statistic=caltest.ECE(caltest.EqualWidth(1000)))"
+    ),
     "table of 12 lenses, 9,999 draws": "caltest.calibration_table(*images, rng=0)",
+    "the same, Dirichlet(1/2)": "caltest.calibration_table(*simplex, rng=0)",
     "table of 12 lenses, 999 draws": "caltest.calibration_table(*images, n_resamples=999, rng=0)",
     "report, 2,000 observations, 199 draws": "caltest.calibration_report(*some, n_resamples=199, rng=0)",
     "subgroups by predicted class, 999 draws": (
@@ -73,7 +96,25 @@ CALLS = {
     "l2 interval": "caltest.l2_interval(*images)",
     "bootstrap interval, 199 samples": "caltest.bootstrap_interval(*images, n_resamples=199, rng=0)",
     "reliability curve": "caltest.reliability_curve(*images)",
+    "smooth reliability curve": "caltest.estimation.smooth_reliability_curve(*images, rng=0)",
+    "Dirichlet recalibration, 10 classes": "caltest.recalibration.DirichletCalibration().fit(simplex[1], simplex[0])",
 }
+AIMS = {
+    "default test, 9,999 draws": 1.5,
+    "the same, Dirichlet(1/2), 10 classes": 1.96,
+    "the same, 1,000 classes, 999 draws": 1.9,
+    "default test, 200 observations, 99 draws": 2.2,
+    "KS of the confidence, 9,999 draws": 1.4,
+    "confidence ECE, 1,000 cells, exact": 3.7,
+    "the same, Dirichlet(1/2)": 2.7,
+    "subgroups by predicted class, 999 draws": 3.9,
+    "comparison of 4 models": 2.6,
+    "bootstrap interval, 199 samples": 6.4,
+    "smooth reliability curve": 4.0,
+    "Dirichlet recalibration, 10 classes": 2.1,
+}
+"""How many times as fast as commit 129b1e6 these calls were to become; all others at least 1 / 1.05."""
+LEAST = 1 / 1.05
 START = ("import caltest (wall clock)", "first default test in a process (wall clock)")
 
 CHILD = """
@@ -201,25 +242,74 @@ def rounds(both: list[Checkout], call: str, lasting: float) -> tuple[list[list[f
     return taken, answers
 
 
-def section(other: Path, repeats: int = REPEATS, calls: dict[str, str] = CALLS, lasting: float = LASTING) -> str:
-    """Return the table of medians and ratios; a ratio above 1 means that this checkout is faster."""
+def measure(
+    other: Path, repeats: int = REPEATS, calls: dict[str, str] = CALLS, lasting: float = LASTING
+) -> list[dict[str, str]]:
+    """Return a row of `KEPT` for each call; a ratio above 1 means that this checkout is faster."""
     places = [ROOT, other]
     begun = starts(places, repeats)
-    rows = [(name, *_row([[start[k] for start in of] for of in begun]), "") for k, name in enumerate(START)]
+    rows = [_row(name, [[start[k] for start in of] for of in begun], set()) for k, name in enumerate(START)]
     with Checkout(ROOT) as this, Checkout(other) as that:
         for name, call in calls.items():
-            taken, answers = rounds([this, that], call, lasting)
-            same = "" if answers <= {""} else "yes" if len(answers) == 1 else "**no**"
-            rows.append((name, *_row(taken), same))
-            print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
-    return table(("call", "this checkout", "the other one", "ratio", "quartiles", "same p-value"), rows)
+            rows.append(_row(name, *rounds([this, that], call, lasting)))
+            print(*rows[-1].values(), sep=" | ", file=sys.stderr, flush=True)
+    known = {
+        "processor": os.environ.get("NUMBA_CPU_NAME", "native"),
+        "commit": machine.commit(),
+        "before": machine.commit(other),
+    }
+    return [{field: (known | row)[field] for field in FIELDS} for row in rows]
 
 
-def _row(taken: list[list[float]]) -> tuple[str, str, str, str]:
+def _row(name: str, taken: list[list[float]], answers: set[str]) -> dict[str, str]:
     """Return medians, and the median and the quartiles of the ratios of the rounds."""
-    own, theirs = ("" if not times else duration(median(times)) for times in taken)
-    if not all(taken) or len(taken[0]) < 2:
-        return own, theirs, "", ""
-    ratios = [b / a for a, b in zip(*taken, strict=True)]
-    lower, middle, upper = quantiles(ratios, n=4, method="inclusive")
-    return own, theirs, ratio(middle), f"{lower:.2f} to {upper:.2f}"
+    own, theirs = ("" if not times else f"{median(times):.4g}" for times in taken)
+    row = dict.fromkeys(FIELDS, "") | {"call": name, "seconds": own, "seconds_before": theirs}
+    if all(taken) and len(taken[0]) > 1:
+        ratios = quantiles([b / a for a, b in zip(*taken, strict=True)], n=4, method="inclusive")
+        row |= {field: f"{value:.3f}" for field, value in zip(("lower", "ratio", "upper"), ratios, strict=True)}
+    return row | {"same_pvalue": "" if answers <= {""} else "yes" if len(answers) == 1 else "no"}
+
+
+def keep(rows: list[dict[str, str]]) -> None:
+    """Write rows to `KEPT`, in place of those of the same processor."""
+    others = [row for row in kept() if row["processor"] != rows[0]["processor"]]
+    with KEPT.open("w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted([*others, *rows], key=lambda row: row["processor"] != "native"))
+
+
+def kept() -> list[dict[str, str]]:
+    """Return the rows of `KEPT`."""
+    if not KEPT.exists():
+        return []
+    with KEPT.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def section(rows: list[dict[str, str]]) -> str:
+    """Return the table: times of the processor that comes first, and the ratios of the others beside its own."""
+    processors = list(dict.fromkeys(row["processor"] for row in rows))
+    by_call = {(row["processor"], row["call"]): row for row in rows}
+    lines = []
+    for call in dict.fromkeys(row["call"] for row in rows):
+        row = by_call[processors[0], call]
+        times = (duration(float(row[field])) if row[field] else "" for field in ("seconds", "seconds_before"))
+        others = [by_call.get((name, call), {}).get("ratio", "") for name in processors[1:]]
+        aim = AIMS.get(call, LEAST)
+        is_known = bool(row["ratio"])
+        lines.append(
+            (
+                call,
+                *times,
+                ratio(float(row["ratio"])) if is_known else "",
+                f"{float(row['lower']):.2f} to {float(row['upper']):.2f}" if is_known else "",
+                *(ratio(float(other)) if other else "" for other in others),
+                ratio(aim),
+                verdict(float(row["ratio"]) >= aim) if is_known else "",
+                row["same_pvalue"].replace("no", "**no**"),
+            )
+        )
+    head = ("call", "now", "before", "ratio", "quartiles", *processors[1:], "aim", "aim is", "same p-value")
+    return table(head, lines)

@@ -12,7 +12,8 @@ from benchmarks import problems
 from benchmarks.markdown import duration, ratio, table, verdict
 
 ROOT = Path(__file__).parents[1]
-TARGET = 4.0
+TARGETS = {"default test": 3.0}  # times the predictions
+TARGET = 4.0  # of all others
 STATUS = Path("/proc/self/status")
 
 # VmHWM of the child itself: ru_maxrss would begin with what its parent had.
@@ -68,10 +69,12 @@ def section(n: int, n_resamples: int) -> str:
         for name, call in CALLS.items():
             grown, seconds = measure(folder, call, n_resamples)
             growth = grown / size
-            rows.append((name, f"{grown / 2**20:.0f} MB", ratio(growth), verdict(growth <= TARGET), duration(seconds)))
+            target = TARGETS.get(name, TARGET)
+            reached = verdict(growth <= target)
+            rows.append((name, f"{grown / 2**20:.0f} MB", ratio(growth), f"{target:g}x", reached, duration(seconds)))
             print(*rows[-1], sep=" | ", flush=True)
     head = (f"{n:,} x 10 float64 ({size / 2**20:.0f} MB), {n_resamples:,} draws", "growth of the peak")
-    return table((*head, "of the predictions", f"target {TARGET:g}x is", "time"), rows)
+    return table((*head, "of the predictions", "target", "target is", "time"), rows)
 
 
 def measure(folder: str, call: str, n_resamples: int) -> tuple[float, float]:
