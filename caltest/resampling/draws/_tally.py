@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._points import list_by_entry, tally_departures
+from caltest._compiled._points import LANE, list_by_entry, tally_departures, tally_lines
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
@@ -197,6 +197,8 @@ class Tally:
         self._lists = EntryLists.of(points, listed, self._terms_of_entries(), first_path, n_counters)
         self._counts = self._lists.counts(points, n_counters + 1)
         self._sums = self._lists.sums(points, len(self._summed))
+        lines = self._lists.lines(len(self._summed), n_counters)
+        self._tally = (tally_departures, self._lists.arrays) if lines is None else (tally_lines, (lines, first_path))
 
     @property
     def bytes_each(self) -> int:
@@ -216,7 +218,8 @@ class Tally:
                 counted = np.empty((drawn.n_replicates, len(self._counts)), dtype=np.int32)
             block = counted[: drawn.n_replicates]
             where = drawn.entry, drawn.end, self.points.shift, self.points.usual
-            tally_departures(*where, *self._lists.arrays, self._counts, self._sums, block, sums[part])
+            tally, lists = self._tally
+            tally(*where, *lists, self._counts, self._sums, block, sums[part])
             self._paths.read(block, n_counts, labels, where, [some[part] for some in values])
             counts[part] = block[:, :n_counts]
             first = part.stop
@@ -291,6 +294,20 @@ class EntryLists:
     def arrays(self) -> tuple[Any, ...]:
         """Arguments of `tally_departures` that describe the lists."""
         return self.place, self.value, self.widths, self.first_path
+
+    def lines(self, n_sums: int, nowhere: int) -> NDArray[np.uint64] | None:
+        """Return the lists as the lines of `tally_lines`; None if they do not fit, or have too little for a gain."""
+        n_counters = self.place.shape[1] - self.value.shape[1]
+        if n_counters not in {2, 3} or n_sums not in {1, 2} or nowhere >> LANE:
+            return None
+        lines = np.zeros((len(self.place), 1 + n_sums), dtype=np.uint64)
+        lines[:, 0] = np.uint64(nowhere) << np.uint64(2 * LANE) if n_counters == 2 else 0
+        for k, counter in enumerate(self.place.T[:n_counters]):
+            lines[:, 0] |= counter.astype(np.uint64) << np.uint64(k * LANE)
+        for place, value in zip(self.place.T[n_counters:], self.value.T, strict=True):
+            for k in range(n_sums):
+                lines.view(np.int64)[:, 1 + k] += np.where(place == k, value, 0)
+        return lines
 
     def counts(self, points: Points, n_counters: int) -> NDArray[np.int32]:
         """Return the counters ``(n_counters,)`` of the usual labels; those of paths count from there on."""

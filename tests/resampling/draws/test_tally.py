@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 import caltest
+from caltest._compiled._points import tally_departures, tally_lines
 from caltest.predictions._sample import induce, make_sample
 from caltest.predictions._view import LensView
 from caltest.resampling import EntryCounts, EntrySums
 from caltest.resampling.draws._labels import OutcomeDraws
 from caltest.resampling.draws._points import Points
-from caltest.resampling.draws._tally import Tally
+from caltest.resampling.draws._tally import EntryLists, Tally
 from caltest.resampling.engine._evaluation import Evaluation, Question, draw_nulls
 from caltest.resampling.engine._run import settle
 from caltest.statistics import Statistic
@@ -159,6 +160,35 @@ def test_many_tables_beyond_sixteen_bits():
     for r in range(9):
         np.add.at(expected[r], cell[np.arange(400), labels[r]], 1)
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("n_counters", "n_sums"), [(2, 1), (2, 2), (3, 1), (3, 2)])
+def test_lines_are_tallied_as_lists_are(n_counters, n_sums):
+    """A counter that nobody reads, the last one, fills what is shorter, and a sum may be in any column."""
+    rng = np.random.default_rng(n_counters + 2 * n_sums)
+    n, n_outcomes, shift, first_path, nowhere = 50, 3, 2, 12, 20
+    place = rng.integers(0, nowhere + 1, (n * n_outcomes, n_counters + n_sums)).astype(np.uint16)
+    place[:, n_counters:] = rng.permuted(np.tile(np.arange(n_sums), (len(place), 1)), axis=1)
+    value = rng.integers(-(2**60), 2**60, (len(place), n_sums))
+    lists = EntryLists(place, value, np.array([n_counters, n_sums] * 2), first_path)
+    usual, row = rng.integers(0, n_outcomes, n), np.sort(rng.integers(0, n, 60))
+    departed = (row << shift | rng.integers(0, n_outcomes, 60)).astype(np.uint32)
+    start = rng.integers(0, 9, nowhere + 1).astype(np.int32), rng.integers(-9, 9, n_sums)
+    found = [(np.empty((2, nowhere + 1), np.int32), np.empty((2, n_sums), np.int64)) for _ in range(2)]
+    where = departed, np.array([0, 25, 60]), shift, usual
+    tally_departures(*where, *lists.arrays, *start, *found[0])
+    tally_lines(*where, lists.lines(n_sums, nowhere), first_path, *start, *found[1])
+    np.testing.assert_array_equal(found[0][0][:, :nowhere], found[1][0][:, :nowhere])
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+def test_lists_that_do_not_fit_into_lines():
+    place, none = np.zeros((6, 4), dtype=np.uint32), np.empty((6, 0), dtype=np.int64)
+    assert EntryLists(place, none, np.array([4, 0, 4, 0]), 9).lines(0, 9) is None
+    two = EntryLists(place, np.zeros((6, 1), dtype=np.int64), np.array([3, 1, 3, 1]), 9)
+    assert two.lines(1, 2**21) is None
+    assert two.lines(3, 9) is None
+    assert two.lines(1, 9).shape == (6, 2)
 
 
 def test_workers_and_blocks_do_not_matter(monkeypatch):
