@@ -5,7 +5,7 @@ import ast
 from tests.house.sources import FILES, tree_of
 
 MOST_FILES = 410
-MOST_LINES = 46_500
+MOST_LINES = 46_600
 """Lines of code and signatures in caltest/. The goal for 0.1.0 is 300 files and 26,500 lines."""
 
 
