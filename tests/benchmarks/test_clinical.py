@@ -7,6 +7,7 @@ import pytest
 from benchmarks import clinical, clinical_designs, clinical_page
 from benchmarks.clinical_studies import STUDIES, Found, covered
 from benchmarks.machine import ROOT
+from tests.reference.cases import mostly_slow
 
 DATA, PAGE = ROOT / "docs" / "data" / "clinical.csv", ROOT / "docs" / "clinical-validity.md"
 
@@ -21,7 +22,7 @@ def test_the_page_is_made_from_its_data():
     assert set(frame["study"]) <= set(STUDIES)
 
 
-@pytest.mark.parametrize("study", ["measures", "updates", "widths", "decomposition"])
+@pytest.mark.parametrize("study", mostly_slow(["widths", "updates", "measures", "decomposition"], 2))
 def test_rounds_add_up_and_are_the_same_whenever_they_are_measured(study, tmp_path, monkeypatch):
     some = [(study, 0)]
     monkeypatch.setattr(clinical, "cells", lambda: some)
@@ -48,6 +49,7 @@ def test_a_row_counts_misses_and_averages_widths():
     assert row.with_one(Found("level", "x", True)).value == 2.0
 
 
+@pytest.mark.slow(few_draws=True)
 def test_targets_are_those_of_many_patients():
     design = clinical_designs.Design(10_000, shift=0.4, slope=0.8)
     event, prob, true, _ = design.patients(np.random.default_rng(0))

@@ -309,6 +309,7 @@ def test_odd_files_are_read_as_they_are_meant(guess):
     assert failures(list(READ), check) == {}
 
 
+@pytest.mark.slow(few_draws=True)
 def test_hostile_files_are_refused_in_one_line(guess):
     def check(name):
         content, options, message = REFUSED[name]

@@ -38,6 +38,7 @@ def test_it_is_the_table_of_the_function(hospital, tmp_path, run, answer):
     assert [one["threshold"] for one in found["net_benefits"]] == [0.1, 0.3]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_groups(hospital, run):
     path, _ = hospital
     code, text, _ = run("clinical", path, "--groups", "ward", "--resamples", "99")
@@ -77,6 +78,7 @@ def test_refusals(hospital, named, run):
     assert "--event must be one of the classes" in err
 
 
+@pytest.mark.slow(few_draws=True)
 def test_one_class_of_several(tmp_path, run, answer):
     """It is judged against all others, whatever labels are; the test of the file says the same."""
     rng = np.random.default_rng(1)

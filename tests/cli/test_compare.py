@@ -49,6 +49,7 @@ def test_the_command_says_what_the_function_says(files, run, answer):
     assert found == expected.to_dict()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_data_sets_of_their_own_and_a_picture(files, tmp_path, run):
     picture = tmp_path / "forest.png"
     arguments = ["compare", *files[:2], "--unpaired", "--resamples", "99"]
@@ -62,6 +63,7 @@ def test_data_sets_of_their_own_and_a_picture(files, tmp_path, run):
     assert picture.stat().st_size > 10_000
 
 
+@pytest.mark.slow(few_draws=True)
 def test_files_of_one_name_are_told_apart_by_their_folders(files, tmp_path, run):
     same = tmp_path / f"{NAMES[0]}.csv"
     pd.read_csv(files[1]).to_csv(same, index=False)

@@ -55,6 +55,7 @@ def test_the_command_that_it_advises_is_accepted(pictures, tmp_path, run):
     assert (code, out.exists()) == (0, True)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_percentages_and_logits(pictures, tmp_path, answer, run):
     path, frame = pictures
     names = ["cat_prob", "dog_prob", "eel_prob"]
@@ -124,6 +125,7 @@ def test_columns_may_be_named(pictures, run, answer):
     assert "--label dog --prob dog_prob --groups site -o repaired.csv`" in text, "folds do not divide groups"
 
 
+@pytest.mark.slow(few_draws=True)
 def test_labels_may_be_yes_and_no(pictures, tmp_path, run, answer):
     path, frame = pictures
     names = ["cat", "dog", "eel"]

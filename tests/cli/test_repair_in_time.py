@@ -10,6 +10,7 @@ from caltest.recalibration import TemperatureScaling
 FAST = ("--method", "TemperatureScaling", "--resamples", "299", "--n-folds", "1")
 
 
+@pytest.mark.slow(few_draws=True)
 def test_later_predictions_are_repaired_by_earlier_ones(forecasts, tmp_path, run):
     path, frame = forecasts
     odds = (frame["risk"] / (1 - frame["risk"])) ** 2.5

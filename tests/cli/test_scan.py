@@ -45,6 +45,7 @@ def test_scan_merge_and_test(tmp_path, capsys):
     assert "truncated" in capsys.readouterr().err
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_state_rejects_the_impossible_label_that_its_file_rejects(tmp_path, run, answer):
     """The usual state of several classes holds the confidence, which a class that was predicted with 0 % is not in."""
     rng = np.random.default_rng(4)
@@ -106,6 +107,7 @@ def test_refusals_name_only_remedies_that_scan_has(tmp_path, capsys, text, words
     assert not any(option in error for option in ("--normalise", "--percent", "--event", "If that is what"))
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_state_that_is_merged_twice_is_noted(tmp_path, capsys):
     given = [tmp_path / name for name in ("a.npz", "b.npz", "c.npz")]
     for path, p in zip(given, (0.25, 0.75, 0.25), strict=True):

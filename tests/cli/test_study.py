@@ -251,6 +251,7 @@ def test_a_missing_file_is_named(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_another_seed_needs_another_folder(tmp_path, capsys):
     config = SIZE.replace("= 30", "= 2")
     assert run(tmp_path, "size", config) == 0

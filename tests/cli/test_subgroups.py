@@ -44,6 +44,7 @@ def test_it_says_which_subgroups_are_wrong(hospital, tmp_path, run, answer):
     assert found["means"][1]["observed"] == pytest.approx(frame["died"][frame["site"] == "south"].mean())
 
 
+@pytest.mark.slow(few_draws=True)
 def test_segments_of_two_columns(hospital, tmp_path, run, answer):
     path, frame = hospital
     options = ("--by", "site,age", "--depth", "2", "--max-segments", "12")

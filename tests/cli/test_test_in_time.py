@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import caltest
+from tests.reference.cases import mostly_slow
 
 FAST = ("--resamples", "199")
 
 
+@pytest.mark.slow(few_draws=True)
 def test_dates_in_order_name_the_option_once(forecasts, run, answer):
     path, _ = forecasts
     text = " ".join(run("test", path, *FAST)[1].split())
@@ -17,6 +19,7 @@ def test_dates_in_order_name_the_option_once(forecasts, run, answer):
     assert "C209" in [note["code"] for note in answer("test", path)["verdict"]["cautions"]]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_lead_is_a_duration_or_a_number_of_steps(forecasts, run, answer):
     path, frame = forecasts
     expected = caltest.calibration_test(
@@ -31,7 +34,7 @@ def test_the_lead_is_a_duration_or_a_number_of_steps(forecasts, run, answer):
     assert "--lead 7D -o report.html" in " ".join(text.split())
 
 
-@pytest.mark.parametrize("leads", [(3, 7), ("72h", "7D")])
+@pytest.mark.parametrize("leads", mostly_slow([((3, 7),), (("72h", "7D"),)]))
 def test_a_column_holds_the_lead_of_each_prediction(forecasts, tmp_path, run, answer, leads):
     path, frame = forecasts
     frame = frame.assign(ahead=[leads[k % 2] for k in range(365)])
@@ -52,6 +55,7 @@ def test_a_column_holds_the_lead_of_each_prediction(forecasts, tmp_path, run, an
     assert code == 0, err
 
 
+@pytest.mark.slow(few_draws=True)
 def test_commands_that_are_advised_carry_the_lead(forecasts, tmp_path, run):
     path, frame = forecasts
     wrong = tmp_path / "wrong.csv"
@@ -100,6 +104,7 @@ def test_a_lead_needs_times(named, run):
     assert err == "caltest: error: --lead needs --time, the column with the time of each prediction\n"
 
 
+@pytest.mark.slow(few_draws=True)
 def test_bars_of_the_picture_know_the_lead(forecasts, tmp_path, run, monkeypatch):
     """They were those of independent labels."""
     path, frame = forecasts

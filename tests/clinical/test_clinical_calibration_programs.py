@@ -11,6 +11,7 @@ import caltest
 from caltest.clinical import clinical_calibration
 from caltest.hypothesis_tests import giviti_belt, hosmer_lemeshow_test, spiegelhalter_test
 from caltest.resampling.distributions._forward_selection import ForwardSelection
+from tests.reference.cases import mostly_slow
 
 FOLDER = Path(__file__).parents[1] / "reference"
 NAMES = ("pima", "melanoma", "birthwt")
@@ -34,7 +35,7 @@ def printed(name, program):
     return {quantity: float(value) for quantity, value in values.items() if value != "NA"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", mostly_slow(NAMES))
 def test_val_prob_of_rms(name):
     """rms 6.5.0 prints three digits. Its C puts logits into cells; lrm stops at a tolerance of about 1e-7."""
     (y, p), wanted = problem(name), printed(name, "val.prob")
@@ -60,7 +61,7 @@ def test_val_prob_of_rms(name):
     assert (z.statistic, z.pvalue) == pytest.approx((wanted["S:z"], wanted["S:p"]), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", mostly_slow(NAMES))
 def test_what_calibration_curves_reports(name):
     """Intercept, slope, ICI, ECI and c-statistic of ``val.prob.ci.2`` are those of R's glm and loess, and of pROC."""
     y, p = problem(name)

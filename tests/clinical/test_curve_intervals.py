@@ -95,6 +95,7 @@ def test_labels_that_are_more_even_than_chance_do_not_make_an_error_of_0_certain
     assert high == ici.estimate > 0
 
 
+@pytest.mark.slow(few_draws=True)
 def test_many_observations_are_compared_in_cells():
     """The values are those of the observations; floors and p-values are near those of all labels, but for the draws."""
     rng, parts = np.random.default_rng(1), (ICI("lowess"), Emax("lowess"))

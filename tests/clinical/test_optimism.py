@@ -14,6 +14,7 @@ from sklearn.svm import LinearSVC
 from caltest.clinical import _optimism, optimism_corrected
 from caltest.predictions._sample import induce
 from tests.clinical.test_clinical_calibration_programs import printed, rows
+from tests.reference.cases import mostly_slow
 from tests.reference.r_random import RRandom
 
 MODEL = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12, max_iter=500)
@@ -74,7 +75,7 @@ def test_bootstrap_as_in_r(monkeypatch):
     assert (found.n_samples, found.n_events, found.n_redrawn) == (150, 83, 0)
 
 
-@pytest.mark.parametrize("name", ["diabetes", "wine"])
+@pytest.mark.parametrize("name", mostly_slow(["diabetes", "wine"]))
 def test_more_data_as_in_r(name, monkeypatch):
     """``validate`` of rms on patients and wines of scikit-learn, by ``tests/reference/validation.R``."""
     monkeypatch.setattr(_optimism, "validate_rng", Resamples)

@@ -6,6 +6,7 @@ from scipy.special import expit
 
 from caltest.clinical._site_effects import c_statistics, known_effects, log_ratios, slopes
 from caltest.predictions._sample import make_sample
+from tests.reference.cases import mostly_slow
 
 KINDS = {"ratio": log_ratios, "slope": slopes, "c": c_statistics}
 
@@ -39,7 +40,7 @@ def truth(kind):
     return np.log(c / (1 - c))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mostly_slow(sorted(KINDS)))
 def test_means_over_sites_with_20_events_are_right(kind, many):
     """The mean of all sites, weighted by variances that do not follow their labels."""
     value, variance, deviation = known_effects(KINDS[kind](many)).T

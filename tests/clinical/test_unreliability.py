@@ -74,6 +74,7 @@ def test_many_observations_are_fitted_at_nodes():
     assert found == pytest.approx(by_optimiser(y, x), rel=1e-3)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_where_there_is_none():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.1, 0.9, 60)

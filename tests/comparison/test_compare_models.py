@@ -213,6 +213,7 @@ def test_variation_is_the_discrimination_of_a_calibrated_model():
     assert abs(model.variation - gain) < 4 / np.sqrt(20_000)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_too_few_draws_are_noted_and_warned_of_before_the_work():
     with pytest.warns(CalibrationWarning, match="Take 80 draws or more") as caught:
         found = ct.compare_models(Y_TRUE, MODELS, n_resamples=39, rng=0)

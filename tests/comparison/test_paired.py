@@ -24,7 +24,7 @@ VARIANCES = ["asymptotic", "bootstrap"]
 # --- the definition
 
 
-@pytest.mark.parametrize("problem", mostly_slow(PROBLEMS, 2), ids=lambda p: p.name)
+@pytest.mark.parametrize("problem", mostly_slow(PROBLEMS), ids=lambda p: p.name)
 def test_difference_and_variance_are_those_of_all_pairs_of_observations(problem):
     outcome, prob = problem.y_true, problem.y_prob.astype(float)
     other = prob[np.random.default_rng(0).permutation(len(prob))]
@@ -468,7 +468,8 @@ def rejections(kind, n, n_classes, n_data_sets, *, paired=True, variance="asympt
 
 
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.release)])
-@pytest.mark.parametrize("n_classes", [2, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n_classes", mostly_nightly([2, 10]))
 @pytest.mark.parametrize("n", [200, *(pytest.param(n, marks=pytest.mark.nightly) for n in SIZES if n > 200)])
 def test_level(n, n_classes, many):
     n_data_sets = LEVEL_SIZES[n][many]

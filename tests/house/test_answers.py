@@ -14,7 +14,7 @@ from caltest.streaming import CalibrationState
 from tests.reference.situations import Situation, situations
 
 SITUATIONS = {situation.name: situation for situation in situations()}
-FEW = ["one bad region", "impossible labels"]
+FEW = ["impossible labels"]
 """Those that are tried in every run; the others are slow."""
 
 OPTIONS = {"rng": 0, "n_resamples": 999}

@@ -288,6 +288,14 @@ WHOLE_NUMBERS = {
 """Maps for which equal weights of 7 are seven observations."""
 
 SLOW = {
+    "caltest.clinical_calibration",
+    "caltest.cross_val_calibration",
+    "caltest.leaderboard",
+    "caltest.paired_test with folds",
+    "caltest.recalibration.InterceptCalibration.fit",
+    "caltest.recalibration.MatrixScaling.fit",
+    "caltest.training_track",
+    "caltest.clinical.update_test",
     "caltest.calibration_report",
     "caltest.clinical.calibration_by_site",
     "caltest.recalibration.AutomaticCalibration.fit",

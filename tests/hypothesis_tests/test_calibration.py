@@ -22,6 +22,7 @@ from tests.hypothesis_tests.problems import (
     words,
 )
 from tests.reference import naive
+from tests.reference.cases import mostly_nightly, mostly_slow
 from tests.reference.examples import PROBLEMS, STATISTICS, TWO_OUTCOMES, default_statistics
 from tests.results.printed import printed
 
@@ -290,18 +291,25 @@ What to do: These data are too few to approve the predictions. To find errors of
 # The p-value.
 
 PRINTED = ["dirichlet_3", "impossible_4", "certain_3", "constant_3"]
-"""Problems whose results are printed in turn, for every statistic if slow; one observation has a test for itself."""
+"""Problems whose results are printed for every statistic; one observation has a test for itself."""
 
 
-@pytest.mark.parametrize("all_are_printed", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", STATISTICS, ids=lambda kind: kind.__name__)
-def test_every_statistic_on_every_problem(kind, all_are_printed):
-    """The value is the estimate on the same data; the p-value its rank, and the smallest if a label was excluded."""
+def test_every_statistic_on_every_problem(kind, every):
+    """The value is the estimate on the same data; the p-value its rank, and the smallest if a label was excluded.
+
+    By default each statistic is tested on two of the problems in turn, and each of its options on one.
+    """
     n_resamples = 59
-    printed_here = PRINTED if all_are_printed else PRINTED[list(STATISTICS).index(kind) % 4 :][:1]
+    place = list(STATISTICS).index(kind)
     for number, statistic in enumerate(STATISTICS[kind]()):
         lens = lens_for(statistic)
-        for problem in PROBLEMS if statistic == kind() else PROBLEMS[number % 6 :: 6]:
+        if every:
+            problems = PROBLEMS if statistic == kind() else PROBLEMS[number % 6 :: 6]
+        else:
+            problems = PROBLEMS[(place + number) % 5 :: 5][: 2 if statistic == kind() else 1]
+        for problem in problems:
             case = f"{statistic} on {problem.name}"
             result = run(problem.y_true, problem.y_prob, statistic, lens=lens, n_resamples=n_resamples)
             expected = caltest.calibration_error(problem.y_true, problem.y_prob, lens=lens, statistic=statistic)
@@ -311,7 +319,7 @@ def test_every_statistic_on_every_problem(kind, all_are_printed):
             assert result.pvalue == (1 / (n_resamples + 1) if result.impossible_samples.size else rank), case
             if statistic == kind():
                 assert_json(result, problem.name)
-                if problem.name in printed_here:
+                if problem.name in PRINTED:
                     str(result)
 
 
@@ -479,8 +487,9 @@ def with_impossible(place, n=40):
     return y_true, y_prob
 
 
-def test_an_impossible_label_gives_the_smallest_pvalue():
-    for statistic, place in itertools.product(default_statistics(), (0, 1, 2)):
+@pytest.mark.parametrize("place", mostly_slow([1, 0, 2]))
+def test_an_impossible_label_gives_the_smallest_pvalue(place):
+    for statistic in default_statistics():
         case = f"{statistic}, class {place}"
         # Statistics of one probability look at the class itself.
         lens = caltest.ClassWise(place) if isinstance(statistic, TWO_OUTCOMES) else None
@@ -560,7 +569,7 @@ def test_region_restricts_the_test():
         np.testing.assert_array_equal(one.null_distribution, other.null_distribution, err_msg=str(statistic))
 
 
-@pytest.mark.parametrize("method", EVERYWHERE)
+@pytest.mark.parametrize("method", mostly_slow(EVERYWHERE))
 def test_certainties_that_come_true(method):
     """Observed and simulated values are all 0: p is 1, and a note says that the statistic is constant."""
     y_true = np.arange(12) % 3
@@ -688,14 +697,9 @@ def rejections(n, n_classes, lens, n_data_sets):
 
 
 @pytest.mark.parametrize("n_data_sets", [None, pytest.param(400, marks=pytest.mark.release)])
-@pytest.mark.parametrize("n", [100, pytest.param(1000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "case",
-    [
-        "confidence",
-        *(pytest.param(case, marks=pytest.mark.slow) for case in LEVEL_LENSES if case != "confidence"),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("n", mostly_nightly([100, 1000]))
+@pytest.mark.parametrize("case", mostly_nightly(LEVEL_LENSES))
 def test_level(case, n, n_data_sets):
     """At most alpha, within the one-sided exact binomial limit shared by all cases."""
     repeats = n_data_sets or LEVEL_SIZES[n]
@@ -708,7 +712,11 @@ def test_level(case, n, n_data_sets):
 
 @pytest.mark.parametrize(
     ("concentration", "n_data_sets"),
-    [(0.5, 20), pytest.param(0.5, 1000, marks=pytest.mark.nightly), pytest.param(1.0, 1000, marks=pytest.mark.release)],
+    [
+        pytest.param(0.5, 20, marks=pytest.mark.slow),
+        pytest.param(0.5, 1000, marks=pytest.mark.nightly),
+        pytest.param(1.0, 1000, marks=pytest.mark.release),
+    ],
 )
 def test_power_against_under_confidence(concentration, n_data_sets):
     """Temperature 1.2, 10 classes, n = 2,000: the default test has a power above 0.9, the tree error alone little.
@@ -736,13 +744,15 @@ def wrong_for_everybody(n_groups, n=240):
 
 @pytest.mark.parametrize(
     ("statistic", "n_groups", "smallest"),
-    [
-        (None, 2, 0.5),
-        (None, 5, 0.0625),
-        (caltest.KS(), 3, 0.25),
-        (caltest.ECE(), 3, 0.25),
-        (caltest.statistics.Spiegelhalter(), 5, 0.0625),
-    ],
+    mostly_slow(
+        [
+            (caltest.KS(), 3, 0.25),
+            (None, 2, 0.5),
+            (None, 5, 0.0625),
+            (caltest.ECE(), 3, 0.25),
+            (caltest.statistics.Spiegelhalter(), 5, 0.0625),
+        ]
+    ),
 )
 def test_too_few_groups_for_any_small_pvalue_cannot_decide(statistic, n_groups, smallest):
     """Signs of G groups and their opposites give the same value: no p-value is below 2 ** (1 - G)."""

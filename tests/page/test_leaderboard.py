@@ -35,12 +35,14 @@ def test_the_page_has_the_answer_and_needs_nothing_else(tmp_path):
     assert re.findall(r'(?:src|href)="(?!data:|#)', html) == []
 
 
+@pytest.mark.slow(few_draws=True)
 def test_names_are_escaped(tmp_path):
     _, html = written(tmp_path)
     assert "<b>bold" not in html
     assert "&lt;b&gt;bold &amp; long&lt;/b&gt;" in html
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_word_is_about_the_model_that_is_judged(tmp_path):
     board, html = written(tmp_path, model="sharp")
     word = "A better model is shown" if board["log_score"].better_than("sharp") else "No better model is shown"

@@ -6,9 +6,10 @@ from matplotlib.figure import Figure
 import caltest as ct
 from caltest.page._pictures import deviations, diagram, forest
 from caltest.page._places import Place
+from tests.reference.cases import mostly_slow
 
 
-@pytest.mark.parametrize("draw", [diagram, deviations])
+@pytest.mark.parametrize("draw", mostly_slow([diagram, deviations]))
 def test_what_is_below_the_axes_is_inside_the_picture(monkeypatch, draw):
     curve = ct.reliability_curve([0, 1] * 20, [0.25, 0.75] * 20)
     drawn, save = [], Figure.savefig

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import stdtr
 
 from caltest.ranking._separation import Contributions, tiers
+from tests.reference.cases import mostly_slow
 from tests.reference.ranks import rank_sets, shown_better, tier_of
 
 
@@ -140,7 +141,7 @@ def test_in_time_no_direction_counts_but_that_of_the_sum():
     assert (np.abs(losses @ turn - losses).max(axis=1) > 0.1).all()
 
 
-@pytest.mark.parametrize("n_models", [2, 20])
+@pytest.mark.parametrize("n_models", mostly_slow([2, 20]))
 def test_sets_of_normal_models_in_time_hold_all_ranks_with_the_level(n_models):
     """Of any number of models, with six units: the largest of 190 pairs has its own distribution."""
     rng, n_sets = np.random.default_rng(9), 1_000

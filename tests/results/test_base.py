@@ -29,6 +29,7 @@ from caltest import (
 from caltest.results import Result
 from caltest.results._description import Description
 from caltest.simulation.studies._study import Study
+from tests.reference.cases import mostly_slow
 from tests.reference.examples import subclasses
 from tests.results.examples import EXAMPLES, content, described, example
 
@@ -177,8 +178,10 @@ def test_comparison_by_identity_does_not_crash():
         assert len({result, other}) == 2, kind
 
 
-def test_pickles_round_trip():
-    for kind in EXAMPLES:
+@pytest.mark.parametrize("share", mostly_slow([6, 1]))
+def test_pickles_round_trip(share):
+    """Every sixth kind of result; each if slow."""
+    for kind in [*EXAMPLES][::share]:
         result = example(kind)
         back, copied = pickle.loads(pickle.dumps(result)), copy.deepcopy(result)
         assert type(back) is type(copied) is kind

@@ -52,6 +52,7 @@ def test_a_result_without_a_picture_has_no_plot():
         _ = _DrawnWithoutFolds((1, 2)).plot
 
 
+@pytest.mark.slow(few_draws=True)
 def test_pictures_are_not_loaded_before_one_is_drawn():
     code = (
         "import sys, caltest\n"

@@ -110,8 +110,21 @@ def test_every_function_that_takes_progress_has_a_call():
     assert taking - {"config_context"} == set(CALLS)
 
 
+SLOW = {
+    "approximation_study",
+    "by_fold",
+    "calibration_by_site",
+    "clinical_calibration",
+    "gce_table",
+    "optimism_corrected",
+    "power_study",
+    "recalibration_study",
+    "sample_size",
+}
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "sample_size" else []) for name in CALLS]
+    "name", [pytest.param(name, marks=[pytest.mark.slow(few_draws=True)] if name in SLOW else []) for name in CALLS]
 )
 def test_functions_report_and_pass_interruptions_on(name):
     """Called with numbers from 0 to their total, which does not change; the answer is the same; Ctrl-C ends it."""

@@ -66,13 +66,16 @@ def test_osius_and_rojek_in_terms_of_the_textbook():
     assert (result.chi_square, result.n_patterns) == (pytest.approx(chi_square), 4)
 
 
+N_DRAWS = 4_000
+
+
 @EACH
 @pytest.mark.parametrize("kind", mostly_slow(["usual", "ties", "rare"]))
 def test_limits_have_the_moments_of_draws(statistic, kind):
     """The mean and variance of T, and of Z, are exact: draws have them."""
     y, p = risks(kind, 400)
     sample = make_sample(y, p)
-    drawn = (np.random.default_rng(1).random((20_000, 400)) < sample.event).astype(np.int64)
+    drawn = (np.random.default_rng(1).random((N_DRAWS, 400)) < sample.event).astype(np.int64)
     values = statistic.evaluate(sample, drawn)
     if isinstance(statistic, OsiusRojek):
         values, mean, variance = values**2, 1.0, None
@@ -82,10 +85,10 @@ def test_limits_have_the_moments_of_draws(statistic, kind):
             assert (kind, type(statistic)) == ("rare", LeCessie)
             return
         mean, variance = limit.mean, limit.std**2
-    assert abs(values.mean() - mean) < 4 * values.std() / np.sqrt(20_000)
+    assert abs(values.mean() - mean) < 4 * values.std() / np.sqrt(N_DRAWS)
     if isinstance(statistic, LeCessie):
         squares = (values - mean) ** 2
-        assert abs(squares.mean() - variance) < 4 * squares.std() / np.sqrt(20_000)
+        assert abs(squares.mean() - variance) < 4 * squares.std() / np.sqrt(N_DRAWS)
 
 
 @EACH

@@ -52,7 +52,8 @@ def large(seed, rate=None, weighted=False, n=20_000):
     return y_true, y_prob, design
 
 
-@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("weighted", [True, False])
 def test_large_data_by_signs_alone_agree_with_simulated_labels(weighted):
     y_true, y_prob, design = large(2, weighted=weighted)
     found, _ = l2_distribution(make_sample(y_true, y_prob, **design), None)

@@ -13,7 +13,7 @@ from caltest.estimation.curves._calibration_band import ScoreGroups
 from caltest.predictions._sample import make_sample
 from caltest.resampling.draws._labels import OutcomeDraws
 from tests.reference import naive
-from tests.reference.cases import mostly_nightly
+from tests.reference.cases import mostly_nightly, mostly_slow
 from tests.results.printed import printed
 
 PROFILE = settings(deadline=None, derandomize=True, database=None, max_examples=30)
@@ -91,7 +91,7 @@ def test_many_observations_at_few_scores():
     np.testing.assert_allclose(band.lower, one, rtol=1e-9)
 
 
-@pytest.mark.parametrize("digits", [None, 1])
+@pytest.mark.parametrize("digits", mostly_slow([1, None]))
 def test_the_pvalue_is_the_rank_of_the_smallest_tail(digits):
     """Against every block of the lengths of the test, one after the other, on every draw."""
     for n in (1, 7, 30):

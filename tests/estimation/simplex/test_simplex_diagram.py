@@ -156,6 +156,7 @@ def test_hulls_of_predictions_on_a_line_and_in_a_point():
     np.testing.assert_allclose(np.sort(diagram.corners[1][:, 0]), [0.6, 0.7])
 
 
+@pytest.mark.slow(few_draws=True)
 def test_covariance_is_that_of_simulated_frequencies():
     _, prob = problem(30)
     rng = np.random.default_rng(4)

@@ -12,7 +12,7 @@ from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.cells._partitions import Intervals, fit_partition
 from caltest.results._naming import describe
 from tests.reference import naive
-from tests.reference.cases import check_refused, failures
+from tests.reference.cases import check_refused, failures, mostly_slow
 from tests.reference.examples import ALL_PARTITIONS, VIEWS
 
 
@@ -53,8 +53,11 @@ def test_every_partition_has_an_example_and_a_twin(partition_classes):
         assert kind.__name__ in caltest.__all__
 
 
-def test_equals_the_loops(any_partition):
-    for name, prob in problems(any_partition):
+@pytest.mark.parametrize("share", mostly_slow([4, 1]))
+def test_equals_the_loops(any_partition, share):
+    """On every fourth of the problems, from another one on for each partition; on all if slow."""
+    first = ALL_PARTITIONS.index(any_partition) % share
+    for name, prob in problems(any_partition)[first::share]:
         found = labels(any_partition, prob)
         assert found.dtype == np.int64, name
         assert_same_cells(found, naive.cells(any_partition, prob), name)

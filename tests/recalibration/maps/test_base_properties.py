@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import caltest.recalibration
 from caltest.recalibration import Recalibrator
 from tests.recalibration.maps.test_linear_scaling import confused
+from tests.reference.cases import mostly_slow
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*worse than temperature scaling")
 PROFILE = settings(deadline=None, derandomize=True, database=None, max_examples=5)
@@ -23,13 +24,19 @@ KINDS = [
 ]
 
 
+SLOW = {"AutomaticCalibration", "DirichletCalibration", "MatrixScaling"}
+EACH = pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind.__name__ in SLOW else []) for kind in KINDS]
+)
+
+
 def test_the_methods_are_found():
     assert {"TemperatureScaling", "VectorScaling", "MatrixScaling"} <= {kind.__name__ for kind in KINDS}
     assert all(isinstance(kind.keeps_ranking, bool) for kind in KINDS)
 
 
 @pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")  # few observations may be separated
-@pytest.mark.parametrize("kind", KINDS)
+@EACH
 @PROFILE
 @given(n_classes=st.integers(2, 5), n_samples=st.integers(60, 100), seed=st.integers(0, 2**16), ties=st.booleans())
 def test_outputs_are_probabilities_and_rankings_are_kept(kind, n_classes, n_samples, seed, ties):
@@ -49,8 +56,8 @@ def test_outputs_are_probabilities_and_rankings_are_kept(kind, n_classes, n_samp
         assert (np.diff(np.take_along_axis(found, order, axis=1), axis=1) >= -1e-15).all()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", [0, 1])
+@EACH
+@pytest.mark.parametrize("seed", mostly_slow([0, 1]))
 def test_permuted_observations_and_classes_have_the_same_map(kind, seed):
     prob, y_true = confused(100, 3, seed)
     rng = np.random.default_rng(seed)

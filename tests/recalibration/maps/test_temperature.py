@@ -12,6 +12,7 @@ from caltest.recalibration.maps._logits import FLOOR
 from caltest.recalibration.maps._temperature import likelihood_derivatives
 from caltest.results import CalibrationWarning
 from tests.recalibration.maps.test_base import over_confident
+from tests.reference.cases import mostly_slow
 
 
 def mean_log_score(log_temperature, prob, y_true, weight=None):
@@ -20,7 +21,7 @@ def mean_log_score(log_temperature, prob, y_true, weight=None):
     return -np.average(np.log(tempered[np.arange(len(prob)), y_true]), weights=weight)
 
 
-@pytest.mark.parametrize(("n_classes", "sharper"), [(2, 0.4), (3, 2.0), (10, 1.0), (50, 3.0)])
+@pytest.mark.parametrize(("n_classes", "sharper"), mostly_slow([(2, 0.4), (3, 2.0), (10, 1.0), (50, 3.0)], 3))
 def test_the_temperature_is_that_of_a_grid_search(n_classes, sharper):
     prob, y_true = over_confident(500, n_classes, sharper=sharper)
     weight = np.random.default_rng(0).random(500)

@@ -12,6 +12,7 @@ from caltest.resampling.draws import _alias_tables as _many_labels
 from caltest.resampling.draws import _labels as _draws
 from caltest.resampling.draws._summaries import EntryCounts
 from caltest.resampling.engine._evaluation import null_values
+from tests.reference.cases import mostly_slow
 from tests.resampling.checks import LABELS, STANDARD_ERRORS
 
 MASK = 2**64 - 1
@@ -120,7 +121,7 @@ def draw_in_python(prob, seed, n_resamples):
 
 
 @pytest.mark.parametrize("n_classes", [33, 100, pytest.param(1000, marks=pytest.mark.slow), 1001])
-@pytest.mark.parametrize("n_samples", [1, 2, 63, 1025])
+@pytest.mark.parametrize("n_samples", mostly_slow([1, 2, 63, 1025], 3))
 def test_labels_of_a_loop_in_python(n_samples, n_classes, monkeypatch):
     label, prob = problem(n_samples, n_classes)
     sample = make_sample(label, prob)

@@ -131,13 +131,15 @@ TREES = [
     caltest.VarianceTree(),
     caltest.VarianceTree(min_leaf=20),
     caltest.VarianceTree(min_split=30),
-    pytest.param(caltest.VarianceTree(min_split=2), marks=pytest.mark.slow),
+    caltest.VarianceTree(min_split=2),
     caltest.VarianceTree(min_leaf=5, max_cells=6),
     caltest.VarianceTree(max_cells=1),
 ]
 
 
-@pytest.mark.parametrize("partition", [caltest.EqualMass(8), caltest.EqualMass("sqrt"), *TREES], ids=repr)
+@pytest.mark.parametrize(
+    "partition", mostly_slow([TREES[0], caltest.EqualMass(8), caltest.EqualMass("sqrt"), *TREES[1:]], 2), ids=repr
+)
 def test_refitted_intervals_equal_copied_observations(partition):
     """Two outcomes."""
 
@@ -151,7 +153,7 @@ def test_refitted_intervals_equal_copied_observations(partition):
     assert failures(EVENTS, check) == {}
 
 
-@pytest.mark.parametrize("partition", TREES, ids=repr)
+@pytest.mark.parametrize("partition", mostly_slow(TREES[::-1], 2), ids=repr)
 def test_refitted_leaves_equal_copied_observations(partition):
     """More than two outcomes."""
 

@@ -14,6 +14,7 @@ from caltest.simulation.studies._estimates import CommonEstimates, Estimates, is
 from caltest.simulation.studies._run import Block
 from caltest.statistics import ACE, GCE, RMSCE, SCE, TACE, ClassConditionalECE, Kuiper
 from tests.reference import naive
+from tests.reference.cases import mostly_slow
 
 GCES = [
     GCE(scheme, max_prob, classwise, threshold, norm, 4)
@@ -150,7 +151,7 @@ def test_many_data_sets_agree_with_the_statistics_on_the_same_draws():
                 np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12, err_msg=f"{beta} {n_samples}")
 
 
-@pytest.mark.parametrize("lens", LENSES_OF_FOUR, ids=repr)
+@pytest.mark.parametrize("lens", mostly_slow(LENSES_OF_FOUR), ids=repr)
 def test_data_sets_of_several_classes_agree_with_the_statistics_behind_every_lens(lens):
     """Entries of classes with few or no top predictions, below thresholds, and tied are among them."""
     n_outcomes = lens.induced(np.full((1, 4), 0.25)).shape[1]

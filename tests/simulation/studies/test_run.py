@@ -75,6 +75,7 @@ def test_one_worker_is_what_joblib_is_configured_for():
         assert run_study("test", threads, out=None, rng=5, **QUIET)["thread"].nunique() == 2
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_cluster_changes_nothing(whole):
     import distributed
 
@@ -249,6 +250,7 @@ def test_no_identity_shows_the_address_of_a_function():
     assert len({identify(thing) for thing in several}) == len(several)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_identity_is_that_of_other_processes():
     code = """
 import caltest
