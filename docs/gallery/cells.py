@@ -2,7 +2,7 @@
 How errors depend on the number of cells
 ========================================
 
-The same predictions have many errors; a calibrated model's error grows with the cells.
+Binned errors of the same predictions; that of a calibrated model grows with the number of cells (bins).
 """
 
 import caltest

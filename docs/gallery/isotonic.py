@@ -3,7 +3,7 @@ Reliability without cells: isotonic regression (CORP)
 =====================================================
 
 A logistic regression with much shrinkage predicts breast cancer. The curve has no cells that could be chosen; the
-region is what chance does to a calibrated model.
+region is where the curve of a calibrated model lies.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -2,7 +2,7 @@
 Drift in production
 ===================
 
-Evidence of an alarm that may be looked at after every day; images become noisy half-way.
+Evidence of miscalibration, which may be looked at after every day; images become noisy half-way.
 """
 
 import numpy as np

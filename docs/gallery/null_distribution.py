@@ -1,6 +1,6 @@
 """
-What chance does, and what was observed
-=======================================
+The null distribution, and the observed error
+=============================================
 
 The errors of simulated labels of a calibrated model, and the error of a neural network on digits.
 """

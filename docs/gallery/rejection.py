@@ -2,7 +2,7 @@
 Leaving out uncertain predictions
 =================================
 
-The error of the rest when the most uncertain predictions are handed to a person.
+The share of wrong predictions among the others, if the most uncertain ones are handed to a person.
 """
 
 import caltest

@@ -2,7 +2,7 @@
 In the manner of scikit-learn
 =============================
 
-A display from a fitted estimator, as those of scikit-learn.
+A reliability diagram from a fitted estimator, with the interface of scikit-learn's displays.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -2,8 +2,8 @@
 Reliability without cells: a smooth curve
 =========================================
 
-The same predictions of breast cancer, smoothed by a kernel, with bands of both kinds: of a calibrated model, and of the
-curve.
+A logistic regression with much shrinkage predicts breast cancer. The curve is smoothed by a kernel; one band is where
+that of a calibrated model lies, the other is a confidence band.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -2,7 +2,7 @@
 Calibration during training
 ===========================
 
-Errors and p-values on held-out digits, epoch by epoch.
+Errors and p-values of a network on held-out digits after each epoch.
 """
 
 from sklearn.datasets import load_digits

@@ -1,8 +1,8 @@
 """
-Does uncertainty say how often it errs?
-=======================================
+Does the uncertainty match the error rate?
+==========================================
 
-The share of wrong predictions against the normalised entropy.
+The share of wrong predictions of a network against the normalised entropy of its predictions.
 """
 
 import caltest
