@@ -221,7 +221,6 @@ def validate_thresholds(thresholds: Any) -> list[float]:
 
 def event_sample(y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any]) -> Sample:
     """Return the sample of predicted risks; refuse several classes and labels that are all equal."""
-    refuse_times(y_true, options["classes"])
     prob, _ = validate_given_problem(y_true, y_prob, options["classes"])
     refuse_if(
         prob.shape[1] != 2,
@@ -231,18 +230,6 @@ def event_sample(y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any
     sample, _ = event_of(y_true, y_prob, {**options, "lens": Canonical(), "region": None})
     _validate_labels(sample)
     return sample
-
-
-def refuse_times(y_true: ArrayLike, classes: Any) -> None:
-    """Refuse labels that are not whole numbers: they may be times to an event."""
-    labels = np.asarray(y_true)
-    if classes is None and labels.ndim == 1 and labels.dtype.kind == "f":
-        broken = labels[np.isfinite(labels) & (labels != np.floor(labels))]
-        if broken.size:
-            refuse(
-                f"`y_true` must be 1 for an event and 0 without, got {broken[0]:.6g}. Times to an event, which may be "
-                "censored, are not covered: say of each patient whether the event happened up to a time."
-            )
 
 
 def _validate_labels(sample: Sample) -> None:

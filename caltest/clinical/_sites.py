@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest.clinical._clinical_calibration import refuse_times
 from caltest.clinical._curve_intervals import CurveSimulation
 from caltest.clinical._discrimination import c_statistic
 from caltest.clinical._random_effects import FEWEST_SITES, RandomEffects
@@ -327,7 +326,6 @@ def calibration_by_site(
     >>> round(ratio.estimate, 2), [round(end, 2) for end in ratio.prediction_interval]
     (1.06, [0.4, 2.81])
     """
-    refuse_times(y_true, options["classes"])
     prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
     refuse_if(prob.shape[1] != 2, f"`y_prob` must be the predicted risk of one event, got {prob.shape[1]} classes.")
     names, members, several = subgroup_members(site, len(prob), "site")

@@ -199,6 +199,21 @@ REFUSED = {
         "the label column holds the label '2024-01-01', which has no column of probabilities",
     ),
     "fraction.csv": ("label,p\n0.5,0.5\n", [], "0.5 in line 2, column 'label', is no label"),
+    "times.csv": (
+        "time,risk\n2.5,0.5\n3.5,0.5\n",
+        [],
+        "name it with --label; times to an event (survival outcomes, which may be censored) are not covered",
+    ),
+    "named times.csv": (
+        "time,risk\n2.5,0.5\n3.5,0.5\n",
+        ["--label", "time"],
+        "name their column with --label; times to an event (survival outcomes, which may be censored) are not covered",
+    ),
+    "days.csv": (
+        "".join(["outcome,risk\n", *(f"{day},0.5\n" for day in range(1, 31))]),
+        [],
+        "with --prob; times to an event (survival outcomes, which may be censored) are not covered",
+    ),
     "shifted.csv": (
         "label,class_1,class_2\n0,0.5,0.5\n",
         [],

@@ -24,7 +24,8 @@ from caltest.predictions.inputs._class_columns import (
     without_prefix,
 )
 from caltest.predictions.inputs._parts import advice_on_groups, names_an_id
-from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._refusals import NO_TIMES, refuse
+from caltest.predictions.inputs._validation import said_if_times
 
 LABEL_NAMES = ("label", "labels", "y_true", "y", "target", "true", "truth", "class", "outcome", "actual")
 _LABEL_STEMS: tuple[str, ...] = ("label", "target", "truth", "outcome", "actual", "correct", "died", "death", "dead")
@@ -41,6 +42,7 @@ MISSING = ("NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null")
 _PERCENT = 100
 _MOST_WORDS = 20  # that stand for probabilities
 _FOLD_WORDS = {"fold", "folds", "split"}
+_TIME_WORDS = {"time", "times", "survival", "futime", "followup", "days", "months", "years", "duration"}
 _WEIGHT_NAMES = {"weight", "weights", "sample_weight", "w"}
 
 
@@ -73,7 +75,7 @@ def guess_label(table: Table, prob: Sequence[str] | None) -> str:
     if not candidates:
         table.refuse(
             "no column looks like labels, which are texts or whole numbers, among "
-            f"{shortened(list(frame.columns))}; name it with `label`"
+            f"{shortened(list(frame.columns))}; name it with `label`{_said_of_times(frame.columns)}"
         )
     only = candidates[0]
     is_model = all(name.startswith(only) for name in likely_probabilities(table)) and _is_most_probable(table, only)
@@ -89,6 +91,11 @@ def guess_label(table: Table, prob: Sequence[str] | None) -> str:
             label=candidates[0],
         )
     return candidates[0]
+
+
+def _said_of_times(names: Sequence[str]) -> str:
+    """Return that times are not covered if the name of a column has a word for them."""
+    return f"; {NO_TIMES}" if _TIME_WORDS & set().union(*map(words_of, names)) else ""
 
 
 def _is_whole(column: Any) -> bool:
@@ -510,7 +517,7 @@ def _event(y_true: NDArray[Any], columns: Columns, seen: list[Any], likely: Any)
         columns.refuse(
             f"the labels are {shortened(seen)}, and there is one probability column, {name!r}; labels "
             "of more than two classes need one for each class: name the column of the labels with `label`, correct the "
-            "labels, or name the columns with `prob`"
+            f"labels, or name the columns with `prob`{said_if_times(y_true)}"
         )
     is_binary = y_true.dtype.kind in "iub" and set(seen) <= {0, 1}
     if not columns.named and is_binary:

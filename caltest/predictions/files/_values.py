@@ -13,7 +13,7 @@ from caltest.predictions.files._table import Table, is_number, shortened
 from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._scale import INPUTS as SCALES
 from caltest.predictions.inputs._scale import doubt_about_logits, probabilities_of_logits
-from caltest.predictions.inputs._validation import MOST_PERCENT, divided_by_sums
+from caltest.predictions.inputs._validation import MOST_PERCENT, divided_by_sums, said_if_times
 from caltest.results._decision import rejects
 from caltest.results._description import counted
 from caltest.results._note import warn_user
@@ -302,7 +302,7 @@ def labels(table: Table, name: str) -> NDArray[Any]:
             row = int(broken[0])
             table.refuse(
                 f"{values[row]:.12g} {table.place(row)}, column {name!r}, is no label; labels are texts "
-                "or whole numbers: name their column with `label`"
+                f"or whole numbers: name their column with `label`{said_if_times(values)}"
             )
         values = values.astype(np.int64)
     return values

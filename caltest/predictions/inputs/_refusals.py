@@ -59,6 +59,12 @@ _OF_FUNCTION = {
 }
 """Why a function does not take weights, groups or times, where there is something to do about it."""
 
+NO_TIMES = (
+    "times to an event (survival outcomes, which may be censored) are not covered: say of each observation whether the "
+    "event happened up to a time"
+)
+"""What is said of numbers that are no labels and may be times."""
+
 
 def refuse(msg: str, error: type[Exception] = ValueError) -> NoReturn:
     """Raise an error with a message; another one that is being handled is not shown."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._frames import from_tensor
 from caltest.predictions.inputs._parts import validate_ids
-from caltest.predictions.inputs._refusals import refuse, refuse_if, require
+from caltest.predictions.inputs._refusals import NO_TIMES, refuse, refuse_if, require
 from caltest.predictions.inputs._times import validate_timing
 from caltest.results import Note
 from caltest.results._config import workers_in_use
@@ -159,7 +159,7 @@ def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] |
         refuse_missing(label)
         refuse(
             f"`y_true` must hold class indices 0 to {n_classes - 1}, one for each column of `y_prob`, "
-            f"got {_shown(label, wrong[0])}{swapped or _OTHER_LABELS}."
+            f"got {_shown(label, wrong[0])}{swapped or (n_classes == 2 and said_if_times(label)) or _OTHER_LABELS}."
         )
     return np.require(label, np.int64, ["C", "W"])
 
@@ -171,11 +171,21 @@ _OTHER_LABELS = (
 )
 
 
+_MOST_CODES = 20  # of classes; more numbers for one probability may be times
+
+
 def said_if_swapped(label: NDArray[Any]) -> str:
     """Return that labels may be predictions if they are probabilities and not all 0 or 1; otherwise nothing."""
     if label.dtype.kind != "f" or not ((label >= 0) & (label <= 1)).all() or not ((label > 0) & (label < 1)).any():
         return ""
     return f"; fractions look like probabilities; {_SWAPPED}"
+
+
+def said_if_times(label: NDArray[Any]) -> str:
+    """Return that times are not covered if labels are many different numbers, or fractions above 1; or nothing."""
+    if label.dtype.kind not in "iuf" or label.max() <= 1:
+        return ""
+    return f"; {NO_TIMES}" if (label != np.floor(label)).any() or len(np.unique(label)) > _MOST_CODES else ""
 
 
 def validate_problem(

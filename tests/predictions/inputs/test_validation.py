@@ -1,5 +1,6 @@
 """What may be passed, and what is refused: every kind of input and every refusal is a case of a table."""
 
+import re
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,6 +13,7 @@ import caltest
 from caltest import ECE, Confidence, Consistency, EqualMass, EqualWidth
 from caltest.predictions import Partition
 from caltest.predictions._sample import make_sample
+from caltest.predictions.inputs._refusals import NO_TIMES
 from caltest.predictions.inputs._validation import (
     validate_choice,
     validate_count,
@@ -661,6 +663,19 @@ def test_wrong_types_are_type_errors_and_wrong_values_value_errors():
     check_refused(lambda: ECE(partition=UnhashablePartition()), TypeError, message)
     check_refused(lambda: ECE(partition=3), TypeError, PARTITION_WANTED + "3.")
     check_refused(lambda: ECE(partition="width"), TypeError, PARTITION_WANTED + "'width'.")
+
+
+@pytest.mark.parametrize("test", [caltest.calibration_test, caltest.hosmer_lemeshow_test, caltest.cox_test])
+def test_times_to_an_event_are_named_as_not_covered(test):
+    """Fractions, or more numbers than classes have, beside one probability; a few other numbers are other labels."""
+    times = np.arange(1, N + 1)
+    for label in (times, times.astype(float), times / 7):
+        with pytest.raises(ValueError, match=re.escape(NO_TIMES)):
+            test(label, EVENT)
+    with pytest.raises(ValueError, match="for other labels pass `classes`"):
+        test(times % 3, EVENT)
+    with pytest.raises(ValueError, match="for other labels pass `classes`"):
+        caltest.calibration_test(times, PROB)
 
 
 def test_what_validators_return():
