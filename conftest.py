@@ -25,23 +25,52 @@ At the limit the process is ended by a thread, which compiled code cannot hold u
 """
 
 
-SLOW_PAGES = {
-    "clinical",
-    "curves",
-    "fairness",
-    "how-many-observations",
-    "language-models",
-    "recalibration",
-    "which-estimator",
+SLOW_EXAMPLES = {
+    "choosing-a-test.md",
+    "clinical.md",
+    "comparing-models.md",
+    "credit.md",
+    "curves.md",
+    "estimator-bias.md",
+    "estimators-compared.md",
+    "fairness.md",
+    "forecasts.md",
+    "how-many-observations.md",
+    "how-much.md",
+    "language-models.md",
+    "leaderboard.md",
+    "monitoring.md",
+    "recalibration.md",
+    "streaming.md",
+    "weather.md",
+    "where-miscalibrated.md",
+    "which-estimator.md",
+    "caltest.clinical._optimism.optimism_corrected",
+    "caltest.clinical._sites.calibration_by_site",
+    "caltest.estimation.curves._smooth_reliability_curve.smooth_reliability_curve",
+    "caltest.estimation.curves._temperature_curve.temperature_curve",
+    "caltest.hypothesis_tests._subgroups.subgroup_tests",
+    "caltest.page._page.write_page",
+    "caltest.plotting._replications.plot_approximation",
+    "caltest.plotting._replications.plot_metric_agreement",
+    "caltest.plotting._smooth.plot_smooth_reliability",
+    "caltest.recalibration.maps._automatic_calibration.AutomaticCalibration",
+    "caltest.recalibration.study._study.recalibration_study",
+    "caltest.simulation.replications._agreement.metric_agreement",
+    "caltest.simulation.studies._power.power_study",
+    "caltest.simulation.studies._sample_size.SampleSize",
+    "caltest.simulation.studies._sample_size.sample_size",
+    "caltest.simulation.studies._size.size_study",
+    "caltest.streaming.states._state.CalibrationState.test",
 }
-"""Pages whose examples take more than a second, which run with the slow tests."""
+"""Pages and docstrings whose examples take more than half a second, which run with the slow tests."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
-    """Mark pages that take long, and give marked tests their time limits."""
+    """Mark examples that take long, and give marked tests their time limits."""
     for item in items:
-        if item.path.suffix == ".md" and item.path.stem in SLOW_PAGES:
+        if item.name in SLOW_EXAMPLES:
             item.add_marker(pytest.mark.slow)
         limits = [seconds for mark, seconds in SECONDS.items() if item.get_closest_marker(mark)]
         if limits and not item.get_closest_marker("timeout"):

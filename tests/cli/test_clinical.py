@@ -46,6 +46,7 @@ def test_groups(hospital, run):
     assert "300 observations in 12 groups" in " ".join(text.split())
 
 
+@pytest.mark.slow(few_draws=True)
 def test_sites(hospital, run, answer):
     path, frame = hospital
     frame["hospital"] = frame["ward"] % 3

@@ -105,6 +105,7 @@ def test_what_cannot_be_compared_is_refused(files, tmp_path, run):
         assert message in err, (arguments, err)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_folds_are_compared_one_by_one(tmp_path, files, run, answer):
     folder = tmp_path
     fold = np.arange(len(Y_TRUE)) % 3

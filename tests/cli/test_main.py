@@ -40,6 +40,7 @@ def test_without_a_command_the_help_is_printed(run):
         assert (code, out, err.count("\n")) == (2, "", 1)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_help_and_refused_arguments_load_no_heavy_library():
     code = (
         "import sys; from caltest.cli import main\n"

@@ -43,6 +43,7 @@ def test_columns_are_the_draws(statistic, n_resamples):
     assert f"of {n_resamples:,} simulated data sets" in caption
 
 
+@pytest.mark.slow(few_draws=True)
 def test_only_findings_are_orange():
     """Of calibrated predictions no panel alarms; of wrong ones those parts that are significant themselves."""
     for labels, found in ((LABEL, False), ((EVENT < 0.5).astype(int), True)):

@@ -127,6 +127,7 @@ def test_empty_cells_are_white_and_few_predictions_can_be_read():
     ]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_one_cell_tiny_arrows_and_single_predictions_are_drawn():
     for n in (1, 2, 500):
         prob = np.tile([0.5, 0.25, 0.25], (n, 1))
@@ -173,6 +174,7 @@ def test_ellipses_are_refused_where_they_are_not_known(diagram, solid):
         grouped.plot(ellipses=0.9)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_long_names_do_not_overlap():
     names = [
         f"the {k} class with a name that is far longer than anybody would like to read" for k in ("1st", "2nd", "3rd")

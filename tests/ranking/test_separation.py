@@ -144,7 +144,7 @@ def test_in_time_no_direction_counts_but_that_of_the_sum():
 @pytest.mark.parametrize("n_models", mostly_slow([2, 20]))
 def test_sets_of_normal_models_in_time_hold_all_ranks_with_the_level(n_models):
     """Of any number of models, with six units: the largest of 190 pairs has its own distribution."""
-    rng, n_sets = np.random.default_rng(9), 1_000
+    rng, n_sets = np.random.default_rng(9), 400
     missed = sum(
         (in_time(rng.normal(0, 1, (n_models, 6))).separate(199, rng).pvalue <= 0.05).any() for _ in range(n_sets)
     )

@@ -62,7 +62,7 @@ def written(draw, frame):
     return writers.COMPRESS[packed](content) if packed else content, ending, packed, options
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_what_is_written_is_read_back(tmp_path_factory, data):
     frame, index, prob, names, kind, chosen = data.draw(problems())
@@ -136,7 +136,7 @@ def understood(read):
     return prob[np.arange(len(outcome)), outcome].tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     labels=st.sampled_from(LABELS),
     names=st.lists(st.sampled_from(CLASSES), min_size=1, max_size=3, unique=True),
