@@ -14,6 +14,7 @@ from caltest.predictions._sample import induce
 from caltest.predictions.cells._cells import cells_of
 from caltest.results import CalibrationWarning
 from tests.reference import naive
+from tests.reference.cases import mostly_nightly
 from tests.reference.examples import NOT_DISTRIBUTED, SHARED, draw_labels
 
 Y_TRUE, MODELS = ct.datasets.load_digits_predictions()
@@ -146,7 +147,7 @@ def four_models(kind, n, rng):
 @pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.release)])
 @pytest.mark.parametrize("paired", [True, pytest.param(False, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", ["calibrated", "over-confident"])
+@pytest.mark.parametrize("kind", mostly_nightly(["calibrated", "over-confident"]))
 def test_any_false_decision_is_rare(kind, paired, many):
     rng = np.random.default_rng(0)
     n_data_sets, false = (200 if many else 15), 0

@@ -15,7 +15,7 @@ from tests.reference.situations import Situation, situations
 
 SITUATIONS = {situation.name: situation for situation in situations()}
 FEW = ["impossible labels"]
-"""Those that are tried in every run; the others are slow."""
+"""Those that are tried in every run; every fourth one of the others is slow, the rest nightly."""
 
 OPTIONS = {"rng": 0, "n_resamples": 999}
 
@@ -26,7 +26,11 @@ def test_the_table():
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in FEW else pytest.mark.slow) for name in SITUATIONS]
+    "name",
+    [
+        pytest.param(name, marks=[] if name in FEW else pytest.mark.nightly if number % 4 else pytest.mark.slow)
+        for number, name in enumerate(SITUATIONS)
+    ],
 )
 def test_every_answer(name, tmp_path, capsys):
     situation = SITUATIONS[name]

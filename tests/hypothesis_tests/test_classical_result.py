@@ -390,7 +390,7 @@ def level_pvalues(n_classes, concentration, n_data_sets):
     [
         "two classes, sharp",
         "three classes",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("two classes", "three classes, sharp")),
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("two classes", "three classes, sharp")),
     ],
 )
 def test_level(population, n_data_sets):

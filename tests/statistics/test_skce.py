@@ -11,7 +11,7 @@ from scipy.stats import norm
 import caltest
 from caltest.predictions._sample import make_sample
 from tests.reference import naive
-from tests.reference.cases import check_refused, failures
+from tests.reference.cases import check_refused, failures, mostly_nightly
 from tests.statistics.networks import NETWORKS, SKCE_ERRORS, network
 from tests.statistics.problems import (
     LEVELS,
@@ -268,7 +268,7 @@ LEVEL_SETS = [5, pytest.param(300, marks=pytest.mark.slow), pytest.param(2000, m
 
 @pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("n_data_sets", LEVEL_SETS)
-@pytest.mark.parametrize("case", LEVEL_CASES)
+@pytest.mark.parametrize("case", mostly_nightly(LEVEL_CASES))
 def test_level(case, n_data_sets):
     """At most nominal, within the one-sided binomial limit shared by all cases."""
     statistics, n_classes, lens = LEVEL_CASES[case]

@@ -12,6 +12,7 @@ from scipy.stats import binom
 import caltest
 from caltest.predictions._sample import make_sample
 from caltest.predictions.cells._cells import cells_of
+from tests.reference.cases import mostly_nightly
 from tests.reference.examples import draw_labels
 from tests.statistics.networks import NETWORKS, network, read
 
@@ -287,7 +288,9 @@ LEVEL_SETS = [5, pytest.param(300, marks=pytest.mark.slow), pytest.param(2000, m
 
 @pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("n_data_sets", LEVEL_SETS)
-@pytest.mark.parametrize(("statistics", "n_outcomes"), [(TWO_OUTCOMES, 2), (TEN_OUTCOMES, 10)], ids=["2", "10"])
+@pytest.mark.parametrize(
+    ("statistics", "n_outcomes"), mostly_nightly([(TWO_OUTCOMES, 2), (TEN_OUTCOMES, 10)]), ids=["2", "10"]
+)
 def test_level(statistics, n_outcomes, n_data_sets):
     counts = rejections(statistics, n_outcomes, n_data_sets)
     n_cases = len(LEVELS) * (len(TWO_OUTCOMES) + len(TEN_OUTCOMES))

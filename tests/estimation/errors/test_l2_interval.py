@@ -325,7 +325,7 @@ def test_coverage(strength):
     ("n", "repeats"),
     [
         pytest.param(200, 300, marks=pytest.mark.slow),
-        pytest.param(1000, 200, marks=pytest.mark.slow),
+        pytest.param(1000, 200, marks=pytest.mark.nightly),
         pytest.param(10_000, 60, marks=pytest.mark.release),
     ],
 )

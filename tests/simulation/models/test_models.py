@@ -49,7 +49,7 @@ from caltest.simulation.models import _maps as maps
 from caltest.simulation.models import _trained as trained
 from caltest.simulation.models._exact import cell_estimate, integrate, look
 from tests.reference import naive
-from tests.reference.cases import mostly_slow
+from tests.reference.cases import mostly_nightly, mostly_slow
 from tests.reference.examples import defined_in, distances, reverse, subclasses
 
 LIMIT = 4.0
@@ -252,7 +252,7 @@ def test_expected_miscalibration_is_the_mean_over_draws(distance):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("distance", [total_variation, squared_euclidean])
+@pytest.mark.parametrize("distance", mostly_nightly([total_variation, squared_euclidean]))
 def test_expected_miscalibration_agrees_with_averages_over_cells(distance):
     """Through the confidence, which confuses predictions; cells lose less to smoothing than to noise."""
     checked = 0
