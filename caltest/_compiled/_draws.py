@@ -17,6 +17,7 @@ _WORDS = 512  # 64-bit words held at a time
 _GOLDEN = uint64(0x9E3779B97F4A7C15)
 _CERTAIN = uint32(0xFFFFFFFF)
 _TILE_RECORDS = 2**16  # alias records of 8 bytes, for the second-level cache
+_FEW = 3  # thresholds; more of them are passed four at a time
 _SHARP = 0.9  # from this share of usual outcomes on, looking for the others is faster than drawing every row
 
 
@@ -93,11 +94,17 @@ def draw_outcomes(thresholds, seed, first, out):
     states = _started(seed, first, n_replicates)
     words = np.empty(_WORDS, np.uint64)
     u = words.view(np.uint32)
+    drawn = np.empty(2 * _WORDS, np.uint32)
     for start in range(0, n_samples, 2 * _WORDS):
         size = min(2 * _WORDS, n_samples - start)
         for r in range(n_replicates):
             _refill(states[r], words)
             outcome = out[r, start : start + size]
+            if n_thresholds > _FEW:
+                _draw_all(u, thresholds, start, size, drawn)
+                for i in range(size):
+                    outcome[i] = drawn[i]
+                continue
             threshold = thresholds[0, start : start + size]
             for i in range(size):
                 u[i] = min(u[i], uint32(0xFFFFFFFE))

@@ -28,20 +28,22 @@ def sum_selected(outcomes, table):
     Four accumulators in a fixed order hide the latency of addition and give the same bits on every machine.
     """
     n_replicates, n_samples = outcomes.shape
+    n_outcomes, entries = uint64(table.shape[1]), table.ravel()  # without a test for negative indices
     sums = np.zeros(n_replicates)
     for start in range(0, n_samples, _TILE):
-        stop = min(start + _TILE, n_samples)
-        quads = start + (stop - start) // 4 * 4
+        size = min(_TILE, n_samples - start)
+        quads, first = size // 4 * 4, uint64(start) * n_outcomes
         for r in range(n_replicates):
-            outcome = outcomes[r]
+            outcome = outcomes[r, start : start + size]
             s0 = s1 = s2 = s3 = 0.0
-            for i in range(start, quads, 4):
-                s0 += table[i, outcome[i]]
-                s1 += table[i + 1, outcome[i + 1]]
-                s2 += table[i + 2, outcome[i + 2]]
-                s3 += table[i + 3, outcome[i + 3]]
-            for i in range(quads, stop):
-                s0 += table[i, outcome[i]]
+            for i in range(0, quads, 4):
+                row = first + uint64(i) * n_outcomes
+                s0 += entries[row + uint64(outcome[i])]
+                s1 += entries[row + n_outcomes + uint64(outcome[i + 1])]
+                s2 += entries[row + uint64(2) * n_outcomes + uint64(outcome[i + 2])]
+                s3 += entries[row + uint64(3) * n_outcomes + uint64(outcome[i + 3])]
+            for i in range(quads, size):
+                s0 += entries[first + uint64(i) * n_outcomes + uint64(outcome[i])]
             sums[r] += (s0 + s1) + (s2 + s3)
     return sums
 
