@@ -96,7 +96,7 @@ CALLS = {
     "l2 interval": "caltest.l2_interval(*images)",
     "bootstrap interval, 199 samples": "caltest.bootstrap_interval(*images, n_resamples=199, rng=0)",
     "reliability curve": "caltest.reliability_curve(*images)",
-    "smooth reliability curve": "caltest.estimation.smooth_reliability_curve(*images, rng=0)",
+    "smooth reliability curve": "caltest.estimation.smooth_reliability_curve(*images, n_resamples=499, rng=0)",
     "Dirichlet recalibration, 10 classes": "caltest.recalibration.DirichletCalibration().fit(simplex[1], simplex[0])",
 }
 AIMS = {
