@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._smoothing import spread_counts
 from caltest.predictions._arrays import Floats, Integers
-from caltest.statistics._smoothing import SquaredKernels, silverman_bandwidth
+from caltest.statistics._smoothing import Image, SquaredKernels, silverman_bandwidth, spread_weighted
 
 WIDEST = math.sqrt(0.05)
 """Largest standard deviation in the middle of the support, as a share of it: the two ends must not meet (b <= 1/4)."""
@@ -142,6 +142,12 @@ class BetaSmoother:
         binned = np.zeros((len(counts), len(self.point) + 1))
         spread_counts(counts, 0, self._node, self._share, binned)
         return np.ascontiguousarray((self._kernels @ binned.T).T)
+
+    def several_sums(self, counts: NDArray[np.uint8], weight: Floats) -> list[Floats]:
+        """Return kernel sums ``(n_replicates, n_points)`` of counts times each column of ``weight (n_samples, n)``."""
+        binned = np.zeros((len(counts), len(self.point) + 1, weight.shape[1]))
+        spread_weighted(counts, Image(0, self._node, self._share), weight, binned)
+        return [(self._kernels @ part.T).T for part in np.moveaxis(binned, 2, 0)]
 
     def sum_of(self, values: Floats) -> Floats:
         """Return the kernel sums ``(n_points,)`` of any numbers ``(n_samples,)``."""

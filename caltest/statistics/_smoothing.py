@@ -113,6 +113,13 @@ class MirroredKernel:
             yield 2 * low - position + shift
 
 
+def spread_weighted(counts: NDArray[np.uint8], image: Image, weight: Floats, binned: Floats) -> None:
+    """Add counts times weights ``(n_samples, n)`` to nodes ``(n_replicates, n_nodes, n)``, all weights in one pass."""
+    start, first, share = image
+    table = (share[:, :, None] * weight[start : start + len(first), None]).reshape(len(first), -1)
+    spread_counts(counts, start, first * weight.shape[1], table, binned.reshape(len(counts), -1))
+
+
 @dataclass(frozen=True, eq=False)
 class KernelSmoother:
     r"""Kernel sums :math:`\sum_i c_i k_h(g - p_i)` at the points g of a grid, for counts c of the observations.
@@ -172,6 +179,13 @@ class KernelSmoother:
         for image in self._images:
             spread_counts(counts, *image, binned)
         return self._convolve(binned)
+
+    def several_sums(self, counts: NDArray[np.uint8], weight: Floats) -> list[Floats]:
+        """Return kernel sums ``(n_replicates, n_points)`` of counts times each column of ``weight (n_samples, n)``."""
+        binned = np.zeros((len(counts), self._n_nodes, weight.shape[1]))
+        for image in self._images:
+            spread_weighted(counts, image, weight, binned)
+        return [self._convolve(part) for part in np.moveaxis(binned, 2, 0)]
 
     def changed_errors(self, place: Integers, end: Integers, expected: Floats) -> Floats:
         r"""Return :math:`\sum_g |\text{kernel sum} - \text{expected}|`, ``(n_replicates,)``, of lists of observations.

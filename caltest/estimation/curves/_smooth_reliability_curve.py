@@ -328,16 +328,13 @@ class _Curves:
     @cached_property
     def expected(self) -> Floats:
         """Smoothed frequency if the model is calibrated, on average, ``(n_shown,)``."""
-        return self._sums(self._predictions, np.ones((1, self.sample.n_samples), dtype=np.uint8))[0] / self.density
+        predicted = self.smoother.weighted(self.sample.event)
+        return self._sums(predicted, np.ones((1, self.sample.n_samples), dtype=np.uint8))[0] / self.density
 
     @property
     def base(self) -> Floats:
         """What the smoothed frequency is compared with, ``(n_shown,)``."""
         return self.expected if self.centred else self.smoother.point[self.shown]
-
-    @cached_property
-    def _predictions(self) -> KernelSmoother | BetaSmoother:
-        return self.smoother.weighted(self.sample.event)
 
     def _sums(self, smoother: KernelSmoother | BetaSmoother, times: NDArray[np.uint8]) -> Floats:
         """Return kernel sums ``(n_draws, n_shown)`` of counts ``(n_draws, n_samples)``."""
@@ -351,12 +348,13 @@ class _Curves:
 
     def resampled(self, times: NDArray[np.uint8]) -> Floats:
         """Return deviations for counts of observations ``(n_draws, n_samples)``; nan where none is near."""
-        density, base = self._sums(self.smoother, times), self.base
+        columns = [np.ones(self.sample.n_samples), self.sample.outcome, *([self.sample.event] if self.centred else [])]
+        several = self.smoother.several_sums(times, np.column_stack(columns))
+        density, events, *predicted = (sums[:, self.shown] for sums in several)
+        base = self.base
         if self.centred:
-            predicted = self._sums(self._predictions, times)
-            base = np.divide(predicted, density, where=density > 0, out=np.zeros(density.shape))
+            base = np.divide(predicted[0], density, where=density > 0, out=np.zeros(density.shape))
         near = density > _NEGLIGIBLE * density.max(axis=1, keepdims=True)
-        events = self._sums(self.smoother, times * self.sample.outcome)
         return np.divide(events, density, where=near, out=np.full(density.shape, np.nan)) - base
 
 
