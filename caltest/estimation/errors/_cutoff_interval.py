@@ -18,7 +18,7 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._refusals import refuse_if, require
 from caltest.predictions.inputs._validation import validate_level, validate_rng
 from caltest.resampling.draws._schemes import Consistency
-from caltest.resampling.draws._signs import MANY_GROUPS, SignDraws
+from caltest.resampling.draws._signs import MANY_GROUPS, SignDraws, group_of
 from caltest.resampling.engine._evaluation import Question, draw_nulls
 from caltest.resampling.engine._stopping import FEWER_DRAWS, number_of_draws
 from caltest.results import ConfidenceInterval, Result
@@ -126,10 +126,12 @@ def cutoff_interval(
 
     of which `Kuiper` is the value K on observations; with `KS` the intervals begin at 0. Both are the size
     :math:`\|C\|` of the cumulative residual C, and :math:`|K - \theta| \le \|C - E C\|` whatever is wrong with the
-    model. So the interval is :math:`[K - q, K + q]`, its lower end at least 0, where q is the larger one of two
-    quantiles at the confidence level: that of the statistic of residuals with random signs, which vary at least as much
-    as :math:`C - E C` (the multiplier bootstrap), and that of labels that are simulated from the predictions. With
-    ``groups`` whole groups have a sign, and no labels are simulated.
+    model. So the interval is :math:`[K - q, K + q]`, within [0, 1], where q is the larger one of two quantiles at the
+    confidence level: that of the statistic of residuals with random signs, which vary at least as much as :math:`C - E
+    C` (the multiplier bootstrap), and that of labels that are simulated from the predictions. With ``groups`` whole
+    groups have a sign, and no labels are simulated. Predictions nearer to 0 or 1 than 1 / n that were all right hardly
+    vary in either: if there are any, q is at least :math:`-\log(1 - \mathrm{level}) / n` (the rule of three), or that
+    share of the largest group.
 
     Parameters
     ----------
@@ -197,8 +199,11 @@ def cutoff_interval(
             drawn = draw_nulls(question, sample, SignDraws.of(number, rng), options["workers"], report)
         if sample.n_groups is None:
             drawn += draw_nulls(question, sample, Consistency().draws(number, rng), options["workers"])
-        reach = max(float(np.partition(values[0], rank - 1)[rank - 1]) for values in drawn)
-        interval = ConfidenceInterval(max(estimate - reach, 0.0), estimate + reach)
+        # Draws hardly differ where all predictions near 0 or 1 were right, but then the rule of three holds.
+        sure = sample.weight_or_ones * (sample.event_variance * sample.n_samples < 1)
+        unseen = -math.log(1 - level) * float(np.bincount(group_of(sample), sure).max()) / sample.total_weight
+        reach = max(unseen, *(float(np.partition(values[0], rank - 1)[rank - 1]) for values in drawn))
+        interval = ConfidenceInterval(max(estimate - reach, 0.0), min(estimate + reach, 1.0))
     return CutoffInterval(
         **about,
         test_statistic=chosen,

@@ -80,6 +80,16 @@ def test_it_contains_0_where_the_test_does_not_reject():
             assert cutoff_interval(y, p, rng=seed).confidence_interval.low == 0
 
 
+def test_predictions_of_0_that_were_right_leave_room():
+    """No event of 500 is compatible with a probability of 3 / 500, and with nothing above it at 95 %."""
+    low, high = cutoff_interval(np.zeros(500, int), np.full(500, 1e-9), rng=0)
+    assert low == 0
+    assert (1 - high) ** 500 == pytest.approx(0.05, rel=0.01)
+    grouped = cutoff_interval(np.zeros(500, int), np.zeros(500), groups=np.arange(500) // 5, rng=0)
+    assert grouped.confidence_interval.high == pytest.approx(-math.log(0.05) / 100)
+    assert cutoff_interval([1], [0.3], rng=0).confidence_interval.high == 1
+
+
 def test_few_groups_have_no_interval():
     y, p, _ = problem("shift 0.4", 90, np.random.default_rng(2))
     found = cutoff_interval(y, p, groups=np.arange(90) % 9, rng=0)
