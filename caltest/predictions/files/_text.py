@@ -54,6 +54,8 @@ def read_text(
     rows = _first_rows(source, sep, encoding)
     named = settle_header(source.name, rows, header, decimal)
     rows, names = _names(source, rows, named=named)
+    before = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)  # where numbers are read with an error of 1e-12
+    exact: dict[str, Any] = {"float_precision": "round_trip"} if before else {}
     with _decoding(source, encoding), warnings.catch_warnings(), source.open() as stream:
         warnings.simplefilter("error", pd.errors.ParserWarning)  # data would be lost
         frame = pd.read_csv(
@@ -69,6 +71,7 @@ def read_text(
             na_values=[""],
             low_memory=False,
             skipinitialspace=True,
+            **exact,
         )
     source.refuse_if(not len(frame), "there are no observations: the file is empty but for its first line")
     if dtype is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -268,8 +269,10 @@ def _read_dates(values: Any) -> Moments:
         zones = {str(getattr(each, "tzinfo", None) or "none") for each in series}
         refuse_if(len(zones) > 1, f"`time` must be in one time zone, got {' and '.join(sorted(zones)[:2])}.")
         try:
-            series = pd.to_datetime(series, format="ISO8601")
-        except (ValueError, TypeError) as error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", FutureWarning)  # of pandas 2, where later ones refuse several zones
+                series = pd.to_datetime(series, format="ISO8601")
+        except (ValueError, TypeError, FutureWarning) as error:
             if "zone" in str(error).lower() or "tz-" in str(error):
                 refuse("`time` must be in one time zone, got several; convert it with `pandas.to_datetime(utc=True)`.")
             row = int(pd.to_datetime(series, format="ISO8601", errors="coerce", utc=True).isna().argmax())

@@ -107,7 +107,7 @@ LACKING = {
     "words of columns": (without(WORDS, None), COLUMNS, {}),
     "texts of pandas": (pd.Series(without(WORDS, None), dtype="string"), COLUMNS, {}),
     "categories": (pd.Series(without(WORDS, None), dtype="category"), COLUMNS, {}),
-    "times": (without(np.array(["2020-01-01"] * 6, dtype="M8[D]"), np.datetime64("NaT")), SIX, {}),
+    "times": (without(np.array(["2020-01-01"] * 6, dtype="M8[D]"), np.datetime64("NaT", "D")), SIX, {}),
 }
 
 
