@@ -39,7 +39,7 @@ FIELDS = (
     "before",
 )
 ROUNDS = 15
-LASTING = 12.0  # seconds, of all rounds of a call; five rounds at least
+LASTING = 8.0  # seconds, of all rounds of a call; five rounds at least
 SHORTEST = 0.02  # seconds that a round lasts at least
 REPEATS = 5  # fresh processes
 
