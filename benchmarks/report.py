@@ -115,10 +115,11 @@ def _waiting(scale: Scale, _: Path) -> str:
     text = """## How long will my call take?
 
 Processor time on one thread with the defaults of each call, mostly 9,999 draws, once everything is compiled; medians
-of three, of one call where it takes longer than 2 s. The predictions are spread over all classes (Dirichlet with parameters 1/2), which is the slow case: those of
-a sharp network take a half to a fifth of it. Two classes are passed as probabilities of an event. An empty field was
-not measured, because it would take more than 20 seconds or the call is not made for it. "Memory" is the growth of the
-peak beyond the predictions, in units of their size, for the size in brackets.
+of three, or one call where it takes longer than 2 s. The predictions are spread over all classes (Dirichlet with
+parameters 1/2), which is the slow case: those of a sharp network take a half to a fifth of it. Two classes are passed
+as probabilities of an event. An empty field was not measured, because it would take more than 20 seconds or the call
+is not made for it. "Memory" is the growth of the peak beyond the predictions, in units of their size, for the size in
+brackets.
 
 """
     sizes = waiting.SIZES if scale.repeats > 1 else ((300, 2), (300, 3))
