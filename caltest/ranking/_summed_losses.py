@@ -79,7 +79,7 @@ class SummedLosses:
         n, known, estimate = self.n_samples, self.is_known, self.estimate
         if n < FEWEST_GROUPS:
             return nothing_separated(len(known), n_resamples)
-        squares, middle = self.table[3 : 3 + len(known), :-1] / n**2, np.eye(known.sum()) - 1 / known.sum()
+        squares, middle = self.table[3 : 3 + len(known), :-1] / n**2, np.eye(known.sum()) - 1 / max(known.sum(), 1)
         size, axes = np.linalg.eigh(-0.5 * middle @ squares[np.ix_(known, known)] @ middle)
         is_seen = size > (limit := _TIED * size.max(initial=0.0))
         normal = axes[:, is_seen].T @ rng.standard_normal((len(axes), n_resamples))

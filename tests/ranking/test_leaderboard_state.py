@@ -134,3 +134,11 @@ def test_nothing_of_a_refused_batch_is_added():
     with pytest.raises(ValueError, match="vague"):
         state.update(y_true, models)
     assert state.to_bytes() == before
+
+
+def test_models_that_all_gave_probability_0_to_a_label_are_not_told_apart():
+    y_true, wrong = np.arange(30) % 2, np.tile([1.0, 0.0], (30, 1))
+    state = LeaderboardState(by="log_score").update(y_true, {"one": wrong, "other": wrong[:, ::-1]})
+    found = state.leaderboard(n_resamples=99, rng=0).to_frame()
+    assert np.isinf(found["estimate"]).all()
+    assert (found["rank_lower"] == 1).all()
