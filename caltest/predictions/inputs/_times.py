@@ -388,7 +388,7 @@ def _months(clock: Integers) -> Integers | None:
     """Return the number of the month of dates on the same day of the month, or the last one; None for others."""
     date = clock.astype(f"datetime64[{_MICROSECONDS}]")
     month = date.astype("datetime64[M]")
-    since, left = date - month, (month + 1).astype(date.dtype) - date
+    since, left = date - month, (month + np.timedelta64(1, "M")).astype(date.dtype) - date
     if (since != since[0]).any() and (left != left[0]).any():
         return None
     number = month.astype(np.int64)
