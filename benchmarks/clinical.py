@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from benchmarks import clinical_page
+from benchmarks import clinical_page, measured
 from benchmarks.clinical_studies import SEED, STUDIES, Found
 from benchmarks.machine import ROOT, commit
 
@@ -126,6 +126,8 @@ def main() -> None:
         measure(data, asked.only, asked.rounds)
     page = asked.docs / "clinical-validity.md"
     page.write_text(clinical_page.page(page.read_text(), pd.read_csv(data, keep_default_na=False)))
+    for file, text in measured.pages(asked.docs).items():
+        file.write_text(text)
 
 
 if __name__ == "__main__":

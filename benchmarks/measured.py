@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
-from benchmarks import certificate_page, coverage, event_intervals
+from benchmarks import certificate_page, clinical_page, coverage, event_intervals
 from benchmarks.machine import ROOT
 from benchmarks.markdown import table
 from benchmarks.pages import mark, with_table
@@ -27,11 +27,11 @@ DATA = (
     "coverage.csv",
     *(
         f"data/{name}.csv"
-        for name in ("groups", "folds", "event-intervals", "groups-intervals", "groups-comparisons", "bars")
+        for name in ("groups", "folds", "event-intervals", "groups-intervals", "groups-comparisons", "bars", "clinical")
     ),
 )
 """Rejection rates, coverage, groups, folds, intervals of events; with groups or weights intervals, comparisons and
-bars. Clinical validations have a page of their own (`benchmarks.clinical`)."""
+bars; clinical validations, of which `benchmarks.clinical` makes another page."""
 STORED = ROOT / "caltest" / "cli" / "measured.json"
 CHANCE = 0.001
 """A single rate or coverage that is worse with at most this probability is marked."""
@@ -164,6 +164,25 @@ def of_bars(frame: pd.DataFrame) -> Iterator[Row]:
             yield interval(f"reliability_curve, {bars} bars", data, n, row["data sets"], row[bars], **more)
 
 
+def of_clinical(frame: pd.DataFrame) -> Iterator[Row]:
+    """The studies of `benchmarks.clinical` that have levels and coverages; sizes are those of a hospital, if any."""
+    names = {**clinical_page.NAMES, "c_statistic": "c-statistic"}
+    functions = {"sites": "calibration_by_site, ", "decomposition": "cross_fitted_decomposition, "}
+    for row in frame[~frame["measure"].str.contains("bootstrap|of a site")].to_dict("records"):
+        name, _, detail = row["measure"].removesuffix(", p-value").partition("(")
+        first, _, rest = name.strip().partition(", ")
+        words = [names.get(first, first), *([rest] if rest else [])]
+        name = functions.get(row["study"], "") + ", ".join(words)
+        data = f"{row['predictions']}, {row['events']:,} events" + (f" ({detail}" if detail else "")
+        share, how = (row["above"] + row["below"]) / row["sets"], "clusters" if "clusters" in data else ""
+        if row["kind"] == "level":
+            how = ", ".join(["clinical", *([how] if how else [])])
+            yield Row("test", name, how, data, row["n"], row["sets"], clinical_page.LEVEL, (None, share, None))
+        elif row["kind"] == "coverage":
+            more = {"sides": (row["below"] / row["sets"], row["above"] / row["sets"]), "how": how}
+            yield interval(name, data, row["n"], row["sets"], 1 - share, level=clinical_page.nominal(name), **more)
+
+
 def rows(texts: Iterable[str]) -> list[Row]:
     """Return all rows of the data files of the certificate, in their order."""
     makers = (
@@ -175,6 +194,7 @@ def rows(texts: Iterable[str]) -> list[Row]:
         of_grouped_intervals,
         of_comparisons,
         of_bars,
+        of_clinical,
     )
     found = []
     for make, text in zip(makers, texts, strict=True):
@@ -217,6 +237,15 @@ FAMILIES = {
     "calibration_slope": "`calibration_slope`",
     "paired_test": "`paired_test`",
     "unpaired_test": "`unpaired_test`",
+    **dict.fromkeys(("O/E", "intercept", "slope"), "O/E, intercept and slope of `clinical_calibration`"),
+    **dict.fromkeys(
+        ("Brier", "scaled Brier", "D", "Q", "R2", "c-statistic", "net benefit", "gain"), "its other measures"
+    ),
+    **dict.fromkeys(("ICI", "E50", "E90", "Emax", "ECI"), "ICI, E50, E90, Emax and ECI"),
+    "cutoff_interval": "`cutoff_interval`",
+    "giviti_belt": "`giviti_belt`",
+    "calibration_by_site": "`calibration_by_site`, means over hospitals",
+    "cross_fitted_decomposition": "`cross_fitted_decomposition`",
     "bootstrap_interval": "`bootstrap_interval`, as an interval of the true error (it is not one)",
 }
 
@@ -227,7 +256,11 @@ def worst_of_tests(found: Iterable[Row]) -> str:
     for row in found:
         if row.kind == "test":
             what = VALID.get(row.how, f"{row.name} ({row.how})")
-            what = row.how if row.how.startswith(("groups", "folds")) and row.name != "equivalence_test" else what
+            what = (
+                row.how
+                if row.how.startswith(("groups", "folds", "clinical")) and row.name != "equivalence_test"
+                else what
+            )
             groups.setdefault(what, []).append(row)
     lines = []
     for what, rows_of_it in ((what, own) for what, own in groups.items() if own):

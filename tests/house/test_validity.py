@@ -191,6 +191,21 @@ def test_rows_of_the_table_say_what_is_worse():
     assert '"third": [99, null]' in measured.stored([good, low])
 
 
+def test_rows_of_clinical_validations():
+    """Names are those that are printed; an interval above its target leaves the truth below it."""
+    text = "study,predictions,events,n,kind,measure,sets,above,below,value,rounds,commit\n"
+    text += 'measures,"usual risks, clusters of 10",20,111,coverage,c_statistic,400,44,4,0.1,4,a\n'
+    text += 'tests,usual risks,1000,5530,level,"ECE(EqualMass(""cube-root""))",100,5,0,,2,a\n'
+    text += "cutoffs,usual risks,20,111,coverage,bootstrap_interval of Kuiper,40,40,0,0.1,1,a\n"
+    texts = [(DOCS / name).read_text() for name in measured.DATA[:-1]]
+    c, ece = measured.rows([*texts, text])[-2:]
+    assert (c.kind, c.name, c.how, c.n, c.sets) == ("interval", "c-statistic", "clusters", 111, 400)
+    assert c.rates == pytest.approx((0.88, 0.01, 0.11))
+    assert c.is_worse
+    assert (ece.kind, ece.name, ece.how, ece.rates) == ("test", "ECE", "clinical", (None, 0.05, None))
+    assert ece.data == 'usual risks, 1,000 events (EqualMass("cube-root"))'
+
+
 def test_the_check_finds_a_test_that_fails():
     """Observations resampled in sparse cells: rejected almost always."""
     sparse = caltest.ECE(caltest.EqualWidth(10, axes="all"))
