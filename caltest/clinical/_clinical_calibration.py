@@ -124,6 +124,9 @@ def clinical_calibration(
     unless ``n_resamples`` says otherwise; the distances have fewer, and without weights and groups they are simulated
     for 4,096 cells (bins) of neighbouring predictions. A spline takes several times as long as the other curves.
 
+    With fewer than 10 events, or 10 observations without, intervals are too short, and a note says so (C213): that of
+    R2 covered 89.3 % of 1,000 data sets with 8 events and a c-statistic of 0.94, and 94 % of 400 with 20.
+
     Times to an event, which may be censored, are not covered: ``y_true`` must say whether the event happened.
 
     References
