@@ -374,7 +374,7 @@ def test_a_large_tree_is_named_by_its_size():
         assert repr(trees[0]) in text
     assert len(str(one.test())) < 2000
     small = caltest.FixedTree.grow(p, caltest.VarianceTree(max_cells=4))
-    assert eval(repr(small), vars(caltest)) == small
+    assert eval(repr(small), {"FixedTree": caltest.FixedTree}) == small
 
 
 def test_the_least_probabilities_score_as_in_memory():
