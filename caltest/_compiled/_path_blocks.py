@@ -360,18 +360,21 @@ def read_paths(counts, first, labels, departures, paths, table, shift, scale, bo
                 up = table[group, b, ABOVE, lane] + more
                 down = table[group, b, BELOW, lane] + less
                 if together:
-                    up = down = max(up, down)
+                    up = max(up, down)
+                elif down > lowest:
+                    lowest = down
+                    bottom = b
                 if up > highest:
                     highest = up
                     top = b
-                if down > lowest:
-                    lowest = down
-                    bottom = b
+            bottom = top if together else bottom
+            up_to = int(high * unit)  # bounds are whole numbers
+            down_to = int(low * unit)
             for step in range(-1 if together else -2, last):
                 b = step if step >= 0 else top if step == -2 else bottom  # the first ones leave few others to read
                 up = table[group, b, ABOVE, lane] + more
                 down = table[group, b, BELOW, lane] + less
-                if (up > high * unit or down > low * unit) and step not in (top, bottom):
+                if (up > up_to or down > down_to) and step not in (top, bottom):
                     some_high, some_low = _read_block(
                         paths.order[p],
                         expected,
@@ -391,6 +394,8 @@ def read_paths(counts, first, labels, departures, paths, table, shift, scale, bo
                     low = max(low, below - some_low)
                     if together:
                         high = low = max(high, low)
+                    up_to = int(high * unit)
+                    down_to = int(low * unit)
             if turn >= n_either:
                 extremes[r, turn - n_either, 0] = high
                 extremes[r, turn - n_either, 1] = -low
