@@ -79,28 +79,29 @@ def with_ties(prob: Floats) -> Floats:
     """
     event = prob[:, 1]
     step = np.diff(event)
-    near = _between(event, step, _TIED, _EXTREME)
-    same = event[_FREQUENT - 1 :] == event[: 1 - _FREQUENT]
-    if same.any():
-        frequent = np.zeros(len(event), dtype=bool)
-        for k in range(_FREQUENT):
-            frequent[k : k + len(same)] |= same
-        close = _between(event, step, TIED_FLOAT32, _EXTREME_FLOAT32) & frequent[1:] & frequent[:-1]
-        close |= near | (step == 0)
+    some = np.flatnonzero((step > 0) & (step <= TIED_FLOAT32))
+    low, high = event[some], event[some + 1]
+    near = (step[some] <= _TIED) & (low >= _EXTREME) & (high <= 1 - _EXTREME)
+    frequent = ~near & (low >= _EXTREME_FLOAT32) & (high <= 1 - _EXTREME_FLOAT32)
+    frequent[frequent] = _is_frequent(event, low[frequent]) & _is_frequent(event, high[frequent])
+    tied = step == 0
+    tied[some[near]] = True
+    if frequent.any():
+        close = tied.copy()
+        close[some[frequent]] = True
         first = np.flatnonzero(np.append(True, ~close))
         last = np.append(first[1:], len(event)) - 1
         if (event[last] - event[first]).max() <= 2 * TIED_FLOAT32:  # otherwise they are dense
-            near = close
-    if not (near & (step > 0)).any():
+            tied = close
+    if not tied[some].any():
         return prob
-    first = np.flatnonzero(np.append(True, ~(near | (step == 0))))
+    first = np.flatnonzero(np.append(True, ~tied))
     return np.repeat(prob[first], np.diff(first, append=len(prob)), axis=0)
 
 
-def _between(event: Floats, step: Floats, tied: float, extreme: float) -> Booleans:
-    """Return where the next larger event is tied, and both are away from 0 and 1, ``(n_samples - 1,)``."""
-    near = (step > 0) & (step <= tied)
-    return near & (event[:-1] >= extreme) & (event[1:] <= 1 - extreme) if near.any() else near
+def _is_frequent(event: Floats, values: Floats) -> Booleans:
+    """Return which values, ``(n,)``, often occur among increasing ones."""
+    return np.searchsorted(event, values, side="right") - np.searchsorted(event, values) >= _FREQUENT
 
 
 _BLOCK_VALUES = 2**19
