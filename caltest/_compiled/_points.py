@@ -29,13 +29,18 @@ def _sum(chances):
     return total
 
 
-def usual_outcomes(prob, usual, departure):
-    """Fill the most probable outcome ``(n_samples,)`` of each row and the chance ``(n_samples,)`` of all others."""
+def usual_outcomes(prob, usual):
+    """Fill the most probable outcome ``(n_samples,)`` of each row.
+
+    Returned are the chances of the others ``(n_outcomes, n_samples)``, 0 for the usual one, their sums ``(n_samples,)``
+    and what share of all these are.
+    """
     usual[:] = prob.argmax(axis=1)
     chances = _chances(prob)
     total = _sum(chances)
     chances[usual, np.arange(usual.size)] = 0.0
-    np.divide(_sum(chances), total, out=departure)
+    others = _sum(chances)
+    return chances, others, others / total
 
 
 def _rate(q):
@@ -54,17 +59,15 @@ def _rate(q):
     return 2.0 * total
 
 
-def point_rates(prob, usual, departure, shift):
-    """Return the entries ``(m,) uint32`` that a point may fall on, and its rates ``(m,)``."""
+def point_rates(chances, others, departure, shift):
+    """Return the entries ``(m,) uint32`` that a point may fall on, and its rates ``(m,)``; chances are overwritten."""
     some = np.flatnonzero(departure > _NEVER)
-    chances = _chances(prob)
-    chances[usual, np.arange(usual.size)] = 0.0
-    scale = np.zeros(usual.size)
-    scale[some] = _rate(departure[some]) / _sum(chances)[some]
+    scale = np.zeros(others.size)
+    scale[some] = _rate(departure[some]) / others[some]
     rates = np.multiply(chances, scale, out=chances).ravel(order="F")
     some = np.flatnonzero(rates > 0.0)
     outcome = np.arange(len(chances), dtype=np.uint32)
-    entry = np.arange(usual.size, dtype=np.uint32)[:, None] << np.uint32(shift) | outcome
+    entry = np.arange(others.size, dtype=np.uint32)[:, None] << np.uint32(shift) | outcome
     return entry.ravel()[some], rates[some]
 
 

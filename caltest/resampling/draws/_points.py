@@ -81,14 +81,14 @@ class Points:
         n_samples, n_outcomes = prob.shape
         if n_outcomes > FEW or prob.size > MOST_ENTRIES:
             return None
-        usual, departure = np.empty(n_samples, dtype=outcome_dtype(n_outcomes)), np.empty(n_samples)
-        usual_outcomes(prob, usual, departure)
+        usual = np.empty(n_samples, dtype=outcome_dtype(n_outcomes))
+        chances, others, departure = usual_outcomes(prob, usual)
         # Not `mean` and `sum`, whose order depends on the processor.
         largest = LARGEST_DEPARTURE if prob.size <= _IN_CACHE else LARGEST_DEPARTURE / 3
         if np.cumsum(departure)[-1] > largest * n_samples:
             return None
         shift = (n_outcomes - 1).bit_length()
-        entry, rate = point_rates(prob, usual, departure, shift)
+        entry, rate = point_rates(chances, others, departure, shift)
         mean = float(np.cumsum(rate)[-1]) if len(rate) else 0.0
         most = math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) + 2 * _LANES - 1
         number = poisson_thresholds(mean, most // _LANES * _LANES)
