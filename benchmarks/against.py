@@ -258,7 +258,7 @@ def measure(
         "commit": machine.commit(),
         "before": machine.commit(other),
     }
-    return [{field: (known | row)[field] for field in FIELDS} for row in rows]
+    return [row | known for row in rows]
 
 
 def _row(name: str, taken: list[list[float]], answers: set[str]) -> dict[str, str]:

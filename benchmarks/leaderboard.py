@@ -214,9 +214,9 @@ def with_coverage(text: str, rows: Iterable[dict[str, Any]]) -> str:
     lines = [
         (
             row["design"],
-            row["models"],
+            str(row["models"]),
             f"{int(row['questions']):,}",
-            row["sets"],
+            str(row["sets"]),
             f"{float(row['covered']):.1%} ± {100 * float(row['standard_error']):.1f}".replace("%", " %"),
             f"{float(row['separated']):.1%}".replace("%", " %"),
         )
