@@ -90,11 +90,12 @@ caltest. [Performance](performance.md) is for those who use it.
 """
 
 
-TRIED = """On 2026-11-28 the machine was idle for "native", and had one other process for the others. In another native run,
-half an hour earlier, the calls that miss 0.95x here had 1.04 (equal-mass cells), 0.98 (fixed grid), 1.04 (trees, 2
-classes), 1.00 (noise floor), 1.04 (ECE) and 0.99 (l2 interval); **KS with 999 draws had 0.88, and is slower every
-time**, by about 1 ms of checks and verdicts before and after the draws. P-values of the table differ because the default test of two
-classes has six parts since b42218c, one more than before; a comparison of models had no p-value of its own.
+TRIED = """On 2026-11-28 the machine was idle for "native", and had one other process for the others. In
+another native run, half an hour earlier, the calls that miss 0.95x here had 1.04 (equal-mass cells), 0.98 (fixed
+grid), 1.04 (trees, 2 classes), 1.00 (noise floor), 1.04 (ECE) and 0.99 (l2 interval); **KS with 999 draws had 0.88,
+and is slower every time**, by about 1 ms of checks and verdicts before and after the draws. P-values of the table
+differ because the default test of two classes has six parts since b42218c, one more than before; a comparison of
+models had no p-value of its own.
 
 What was tried where an aim was missed:
 
