@@ -134,9 +134,9 @@ brackets.
         text
         + waiting.section(sizes)
         + """
-The first call of a process also imports and loads: about 0.5 s more. On a machine where caltest has never run, it
-also compiles what it needs, 4 to 6 s of processor time, once
-([how this is counted](speed-targets.md#cold-start)). `workers=2` takes 1.4 to 1.8 times less time
+The first call of a process also imports and loads: about a second more. On a machine where caltest has never run, it
+also compiles what it needs, 4 to 7 s of processor time, once
+([how this is counted](speed-targets.md#cold-start)). `workers=2` takes 1.3 to 1.7 times less time
 ([threads](speed-targets.md#threads)). For more observations than memory holds see [streaming](streaming.md#speed).
 """
     )

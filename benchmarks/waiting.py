@@ -98,7 +98,7 @@ print(json.dumps(found))
 
 
 def section(sizes: tuple[tuple[int, int], ...] = SIZES, longest: float = LONGEST, calls: dict[str, str] = CALLS) -> str:
-    """Return the table of processor time, with the growth of memory at the largest size that was measured."""
+    """Return tables of processor time, for two classes and for more, and of memory at the largest size measured."""
     rows = []
     for name, call in calls.items():
         command = [sys.executable, "-c", CHILD, call, str(longest), json.dumps(sizes)]
@@ -110,5 +110,17 @@ def section(sizes: tuple[tuple[int, int], ...] = SIZES, longest: float = LONGEST
         memory = f"{found[largest][1]:.1f} ({n:,} x {n_classes})"
         rows.append((f"`{name}`", *("" if one is None else duration(one[0]) for one in found), memory))
         print(*rows[-1], sep=" | ", flush=True)
+    return in_two(sizes, rows)
+
+
+def in_two(sizes: tuple[tuple[int, int], ...], rows: list[tuple[str, ...]]) -> str:
+    """Return a table for two classes and one for more, with the memory, of rows of all: one would be too wide."""
+    two = [place for place, (_, k) in enumerate(sizes, start=1) if k == 2]
+    more = [place for place, (_, k) in enumerate(sizes, start=1) if k > 2]
     head = ("observations x classes", *(f"{n:,} x {k}" for n, k in sizes), "memory")
-    return table(head, rows)
+    parts = []
+    for places in (two, [*more, len(sizes) + 1]):
+        columns = [0, *places]
+        some = [tuple(row[k] for k in columns) for row in rows if any(row[k] for k in places if k <= len(sizes))]
+        parts.append(table(tuple(head[k] for k in columns), some))
+    return "\n".join(parts)
