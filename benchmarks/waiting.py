@@ -110,17 +110,16 @@ def section(sizes: tuple[tuple[int, int], ...] = SIZES, longest: float = LONGEST
         memory = f"{found[largest][1]:.1f} ({n:,} x {n_classes})"
         rows.append((f"`{name}`", *("" if one is None else duration(one[0]) for one in found), memory))
         print(*rows[-1], sep=" | ", flush=True)
-    return in_two(sizes, rows)
+    return in_parts(sizes, rows)
 
 
-def in_two(sizes: tuple[tuple[int, int], ...], rows: list[tuple[str, ...]]) -> str:
-    """Return a table for two classes and one for more, with the memory, of rows of all: one would be too wide."""
+def in_parts(sizes: tuple[tuple[int, int], ...], rows: list[tuple[str, ...]]) -> str:
+    """Return tables for two classes, for more, and of memory, of rows of all: one would be too wide for the page."""
+    head = ("observations x classes", *(f"{n:,} x {k}" for n, k in sizes), "memory")
     two = [place for place, (_, k) in enumerate(sizes, start=1) if k == 2]
     more = [place for place, (_, k) in enumerate(sizes, start=1) if k > 2]
-    head = ("observations x classes", *(f"{n:,} x {k}" for n, k in sizes), "memory")
     parts = []
-    for places in (two, [*more, len(sizes) + 1]):
-        columns = [0, *places]
-        some = [tuple(row[k] for k in columns) for row in rows if any(row[k] for k in places if k <= len(sizes))]
-        parts.append(table(tuple(head[k] for k in columns), some))
+    for places in (two, more, [len(sizes) + 1]):
+        some = [tuple(row[k] for k in (0, *places)) for row in rows if any(row[k] for k in places)]
+        parts.append(table(tuple(head[k] for k in (0, *places)), some))
     return "\n".join(parts)
