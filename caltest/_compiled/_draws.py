@@ -130,10 +130,12 @@ def _padded(size):
     return (size + _LANES - 1) // _LANES * _LANES
 
 
-@kernel
 def start_states(seed, first, n_replicates):
     """Return the state of the generator ``(n_replicates, 128)`` of each replicate from ``first`` on."""
-    return _started(seed, first, n_replicates)
+    states = np.empty((n_replicates, 4 * _LANES), np.uint64)
+    for r, state in enumerate(states):
+        _seed(seed, first + r, state)
+    return states
 
 
 @kernel
