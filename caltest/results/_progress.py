@@ -40,6 +40,9 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
             self._bar.update(self._task, completed=done)
 
 
+_LITTLE = 0.01  # of the work
+
+
 class ProgressLines(AbstractContextManager["ProgressLines"]):
     """Lines with the share done and the time left on the error stream, where it is a file or a pipe.
 
@@ -66,6 +69,8 @@ class ProgressLines(AbstractContextManager["ProgressLines"]):
             self._may_compile, self._begin = False, (now, share)
             return
         if spent < PROGRESS_AFTER or gained <= 0 or share >= 1:
+            return
+        if gained < _LITTLE and spent < LINE_AFTER:  # what compiles later still would be taken for work
             return
         left = spent / gained * (1 - share)
         if self._said is None and spent + left >= LINE_AFTER:

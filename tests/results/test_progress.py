@@ -240,6 +240,22 @@ def test_lines_where_no_terminal_is(capsys, monkeypatch):
     assert "about 9.9 h expected" in lines(360)[1]
 
 
+def test_a_function_that_is_compiled_later_is_not_taken_for_work(capsys, monkeypatch):
+    """A thousandth of the work in 4 seconds, and then the rest at once; what goes on so slowly is said after 10."""
+    now = [0.0]
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+    with reporting(True, "simulating labels") as report:
+        for time, done in ((0, 0), (1, 1), (5, 2), (6, 900), (7, 1000)):
+            now[0] = 100.0 + time
+            report(done, 1000)
+    assert capsys.readouterr().err == ""
+    with reporting(True, "simulating labels") as report:
+        for time, done in ((0, 0), (1, 1), (5, 2), (12, 4)):
+            now[0] = 100.0 + time
+            report(done, 1000)
+    assert capsys.readouterr().err == "simulating labels: about 61 min expected\n"
+
+
 def test_a_test_in_a_pipe_says_how_long_it_takes(capsys, monkeypatch):
     monkeypatch.setattr(_progress, "PROGRESS_AFTER", -1.0)
     monkeypatch.setattr(_progress, "LINE_AFTER", -1.0)
