@@ -124,8 +124,8 @@ def main() -> None:
     data = asked.docs / "data" / "clinical.csv"
     if not asked.page:
         measure(data, asked.only, asked.rounds)
-    page = asked.docs / "clinical-validity.md"
-    page.write_text(clinical_page.page(page.read_text(), pd.read_csv(data, keep_default_na=False)))
+    for page in (asked.docs / name for name in clinical_page.PAGES):
+        page.write_text(clinical_page.page(page.read_text(), pd.read_csv(data, keep_default_na=False)))
     for file, text in measured.pages(asked.docs).items():
         file.write_text(text)
 

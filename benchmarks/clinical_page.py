@@ -1,4 +1,4 @@
-"""The tables of docs/clinical-validity.md, made from docs/data/clinical.csv alone."""
+"""The tables of docs/clinical-validity.md and docs/clinical-development.md, made from docs/data/clinical.csv alone."""
 
 import math
 from collections.abc import Callable
@@ -139,13 +139,14 @@ TABLES: dict[str, tuple[list[str], Callable[[pd.DataFrame], str]]] = {
     "decomposition": (["decomposition"], by_design),
     "optimism": (["optimism"], of_optimism),
 }
-"""The tables of the page, by their marks: studies, and what makes the table."""
+"""The tables of the pages, by their marks: studies, and what makes the table."""
+PAGES = "clinical-validity.md", "clinical-development.md"
 
 
 def page(text: str, frame: pd.DataFrame) -> str:
-    """Return the text of the page with its tables made from the data."""
+    """Return the text of a page with those tables that it has, made from the data."""
     for name, (studies, make) in TABLES.items():
         own = frame[frame["study"].isin(studies)]
-        if len(own):
+        if len(own) and mark("clinical", name) in text:
             text = with_table(text, mark("clinical", name), make(own))
     return text

@@ -16,7 +16,6 @@ MADE = {"reference", "examples"}
 MOST_WORDS = 2_500
 REFERENCES = {
     "changes-in-detail": "a line for every change",
-    "clinical-validity": "tables of simulations",
     "grouped-evidence": "tables of simulations",
     "notes": "a section for each code",
     "other-packages": "a table for each package",
