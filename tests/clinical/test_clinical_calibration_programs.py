@@ -78,7 +78,7 @@ def test_what_calibration_curves_reports(name):
     assert found["scaled_brier"].estimate == pytest.approx(scaled, abs=1e-9)
 
 
-PRINTED = {  # CalibrationCurves 2.0.6: articles/CalibrationCurves.html, and the examples of reference/val.prob.ci.2.html
+PRINTED = {  # site of CalibrationCurves 2.0.6: articles/CalibrationCurves.html, reference/val.prob.ci.2.html
     (1782, 1000): (
         "C (ROC) 0.81426731 R2 0.38019823 D 0.33282644 D:Chi-sq 167.41322219 U 0.01286390 U:Chi-sq 8.43195136 "
         "U:p 0.01475792 Q 0.31996254 Brier 0.17703339 Intercept 0.22404680 Slope 0.82278297 Emax 0.08288689 "
