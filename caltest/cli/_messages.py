@@ -43,6 +43,7 @@ WORDS = {
     'input="percent"': "--percent",
     'input="logits"': "--logits",
     "drop_missing=True": "--drop-missing",
+    "normalise=True": "--normalise",
     "classes": "--classes",
     "class_names": "--class-names",
     "folds": "--folds",

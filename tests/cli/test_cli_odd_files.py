@@ -224,7 +224,7 @@ REFUSED = {
         [],
         "the label 'c', which has no column of probabilities; the probability columns are 'p_a', 'p_b'",
     ),
-    "sums.csv": ("label,p_a,p_b\na,0.749,0.25\n", [], "if this is rounding, say --normalise"),
+    "sums.csv": ("label,p_a,p_b\na,0.749,0.25\n", [], "if this is rounding: --normalise"),
     "far.csv": (
         "label,p_a,p_b\na,0.2,0.25\n",
         ["--normalise"],

@@ -149,6 +149,7 @@ class Asked:
     where: str | None = None
     others: dict[str, str | None] = field(default_factory=lambda: dict.fromkeys(_OTHERS))
     subgroup: tuple[str, ...] = ()
+    normalise: bool = False
 
     @property
     def aside(self) -> list[str]:

@@ -19,7 +19,7 @@ from caltest.predictions.files._prediction_file import Asked, PredictionFile, fr
 from caltest.predictions.files._source import Source, UndecidedError, find_source, said_by
 from caltest.predictions.files._table import Table, shortened
 from caltest.predictions.files._text import encoding_of, marks_of, read_text
-from caltest.predictions.files._values import INPUTS, normalised, of_input, probabilities, refuse_outside
+from caltest.predictions.files._values import INPUTS, normalised, of_input, probabilities, refuse_outside, summed
 from caltest.predictions.inputs._refusals import refuse, refuse_if, require
 from caltest.predictions.inputs._validation import validate_choice
 
@@ -138,16 +138,16 @@ def read_predictions(
     validate_choice(input, "input", INPUTS)
     others = {"folds": folds, "groups": groups, "sample_weight": sample_weight, "time": time, "lead": lead}
     asked = Asked(
-        label, prob, classes, class_names, event, input, verbal, drop_missing, where, others, tuple(subgroup or ())
+        *(label, prob, classes, class_names, event, input, verbal, drop_missing, where, others),
+        *(tuple(subgroup or ()), normalise),
     )
     marks: dict[str, Any] = {"sep": sep, "decimal": decimal, "header": header, "encoding": encoding}
     source = find_source(path, file_format)
     _check_options(source, **marks)
-    found, place = _decided(source, asked, marks)
-    return replace(found, y_prob=normalised(source.name, found.y_prob, place)) if normalise else found
+    return _decided(source, asked, marks)
 
 
-def _decided(source: Source, asked: Asked, marks: dict[str, Any]) -> tuple[PredictionFile, Callable[[int], str]]:
+def _decided(source: Source, asked: Asked, marks: dict[str, Any]) -> PredictionFile:
     """Return what a file holds; refuse it with all that is undecided, and the options with which it would be read."""
     try:
         return _read(source, asked, marks)
@@ -178,13 +178,17 @@ def _with_options(asked: Asked, marks: dict[str, Any], options: dict[str, Any]) 
     return replace(asked, **{name: value for name, value in options.items() if name not in marks}), marks | of_marks
 
 
-def _read(source: Source, asked: Asked, marks: dict[str, Any]) -> tuple[PredictionFile, Callable[[int], str]]:
+def _read(source: Source, asked: Asked, marks: dict[str, Any]) -> PredictionFile:
+    place: Callable[[int], str] = "in row {}".format
     if source.file_format == "npz":
-        return from_arrays(source, asked), "in row {}".format
-    table = _chosen_rows(_table_of(source, **marks), asked.where)
-    if asked.label is None and asked.prob is None:
-        table = arranged(table)
-    return from_table(table, asked), table.place
+        found = from_arrays(source, asked)
+    else:
+        table = _chosen_rows(_table_of(source, **marks), asked.where)
+        if asked.label is None and asked.prob is None:
+            table = arranged(table)
+        found, place = from_table(table, asked), table.place
+    sums = normalised if asked.normalise else summed
+    return replace(found, y_prob=sums(source, found.y_prob, place))
 
 
 def _chosen_rows(table: Table, where: str | None) -> Table:
@@ -316,8 +320,7 @@ def read_probabilities(
         _refuse_unknown(source, columns, list(table.frame.columns), advice)
         values = probabilities(table, columns, input, verbal)
     named = table.named and len(columns) == values.shape[1]
-    if normalise and values.shape[1] > 1:
-        values = normalised(source.name, values, table.place)
+    values = (normalised if normalise else summed)(source, values, table.place)
     return Columns(source.name, columns, values.shape[1], named), values
 
 

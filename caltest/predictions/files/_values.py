@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Booleans
+from caltest.predictions.files._source import Named
 from caltest.predictions.files._table import Table, is_number, shortened
-from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._scale import INPUTS as SCALES
 from caltest.predictions.inputs._scale import doubt_about_logits, probabilities_of_logits
-from caltest.predictions.inputs._validation import MOST_PERCENT, divided_by_sums, said_if_times
+from caltest.predictions.inputs._validation import MOST_PERCENT, divided_by_sums, rounding_of_sums, said_if_times
 from caltest.results._decision import rejects
 from caltest.results._description import counted
 from caltest.results._note import warn_user
@@ -345,7 +345,29 @@ def refuse_several_models(table: Table, columns: Sequence[str], prob: NDArray[An
         )
 
 
-def normalised(name: str, prob: NDArray[Any], place: Callable[[int], str]) -> NDArray[Any]:
+def summed(source: Named, prob: NDArray[Any], place: Callable[[int], str]) -> NDArray[Any]:
+    """Return probabilities as they are, if rounding to four decimals explains by how much their sums miss 1.
+
+    Raises
+    ------
+    ValueError
+        If it does not; with the option that divides by the sums, where no sum is off by more than `MOST_NORMALISED`.
+    """
+    if prob.ndim == 1 or prob.shape[1] == 1:
+        return prob
+    total = prob.sum(axis=1, dtype=np.float64)
+    missing, allowed = np.abs(total - 1), rounding_of_sums(prob.shape[1])
+    wrong = np.flatnonzero(missing > allowed * (1 + 1e-9))
+    if wrong.size:
+        said = f"the probabilities {place(int(wrong[0]))} sum to {total[wrong[0]]:.6g}, not to 1 within {allowed:g}"
+        said += f" ({wrong.size:,} such rows)" * (wrong.size > 1)
+        if missing.max() > MOST_NORMALISED:
+            source.refuse(f"{said}; are all probability columns named, and no others?")
+        source.refuse(f"{said}; if this is rounding: `normalise=True`", normalise=True)
+    return prob
+
+
+def normalised(source: Named, prob: NDArray[Any], place: Callable[[int], str]) -> NDArray[Any]:
     """Return probabilities whose rows sum to 1, and say the largest change.
 
     Raises
@@ -353,13 +375,13 @@ def normalised(name: str, prob: NDArray[Any], place: Callable[[int], str]) -> ND
     ValueError
         If a sum misses 1 by more than `MOST_NORMALISED`: this is no rounding.
     """
-    if prob.ndim == 1:
+    if prob.ndim == 1 or prob.shape[1] == 1:
         return prob
     total = prob.sum(axis=1, dtype=np.float64)
     row = int(np.argmax(np.abs(total - 1)))
     if not abs(total[row] - 1) <= MOST_NORMALISED:
-        refuse(
-            f"{name}: `normalise` is for rounding, and the probabilities {place(row)} sum to "
+        source.refuse(
+            f"`normalise` is for rounding, and the probabilities {place(row)} sum to "
             f"{total[row]:.6g}; are all probability columns named, and no others?"
         )
     divided = divided_by_sums(prob)
@@ -367,7 +389,7 @@ def normalised(name: str, prob: NDArray[Any], place: Callable[[int], str]) -> ND
     n_off = int(np.count_nonzero(np.abs(total - 1) > 1e-9))
     where = int(np.argmax(change.max(axis=1)))
     warn_user(
-        f"{name}: {n_off} of {len(prob)} rows did not sum to 1 and were divided by their sums; the largest change "
-        f"of a probability is {change.max():.3g} ({place(where)}, whose sum was {total[where]:.6g})."
+        f"{source.name}: {n_off} of {len(prob)} rows did not sum to 1 and were divided by their sums; the largest "
+        f"change of a probability is {change.max():.3g} ({place(where)}, whose sum was {total[where]:.6g})."
     )
     return divided

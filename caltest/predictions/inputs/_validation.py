@@ -94,6 +94,11 @@ def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
     return _normalised(prob)
 
 
+def rounding_of_sums(n_classes: int) -> float:
+    """Return by how much the sum of the probabilities of so many classes may miss 1: four decimals explain it."""
+    return min(ROUNDING * n_classes, MOST_ROUNDING)
+
+
 def _normalised(prob: NDArray[Any]) -> NDArray[Any]:
     """Return probabilities whose rows sum to 1 up to rounding of float32; refuse rows that files do not explain.
 
@@ -102,7 +107,7 @@ def _normalised(prob: NDArray[Any]) -> NDArray[Any]:
     n_classes = prob.shape[1]
     total = np.einsum("ik->i", prob, dtype=np.float64)
     missing = np.abs(total - 1.0)
-    allowed = min(ROUNDING * n_classes, MOST_ROUNDING)
+    allowed = rounding_of_sums(n_classes)
     wrong = np.flatnonzero(missing > allowed * (1 + 1e-9))  # 0.9999 is not a double
     if wrong.size:
         row = wrong[0]

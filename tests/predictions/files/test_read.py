@@ -130,9 +130,12 @@ def test_columns_of_an_ordinary_file_are_told_apart(tmp_path):
 
 def test_columns_that_are_named(tmp_path):
     frame = table().assign(other=LABEL[::-1], noise=0.5)
-    found = read_predictions(write(tmp_path, "a.csv", frame), label="other", prob=["p_eel", "p_cat"], classes=[2, 0])
-    assert (found.label, found.prob, found.label_guessed) == ("other", ("p_eel", "p_cat"), False)
-    np.testing.assert_allclose(found.y_prob, PROB[:, [2, 0]], rtol=1e-15)
+    names = ("p_eel", "p_cat", "p_dog")
+    found = read_predictions(write(tmp_path, "a.csv", frame), label="other", prob=names, classes=[2, 0, 1])
+    assert (found.label, found.prob, found.label_guessed) == ("other", names, False)
+    np.testing.assert_allclose(found.y_prob, PROB[:, [2, 0, 1]], rtol=1e-15)
+    with pytest.raises(ValueError, match=r"in line 2 sum to .* are all probability columns named, and no others"):
+        read_predictions(tmp_path / "a.csv", label="other", prob=["p_eel", "p_cat"], classes=[2, 0])
     arrays = {"a": PROB, "b": PROB[::-1], "c": LABEL, "d": LABEL[::-1]}
     found = read_predictions(write(tmp_path, "a.npz", arrays), label="d", prob=["b"])
     np.testing.assert_array_equal(found.y_prob, PROB[::-1])
