@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import stats
 
 import caltest
+from benchmarks import clinical_programs
 from caltest.clinical import clinical_calibration
 from caltest.hypothesis_tests import giviti_belt, hosmer_lemeshow_test, spiegelhalter_test
 from caltest.resampling.distributions._forward_selection import ForwardSelection
-from tests.reference import recipes
 from tests.reference.cases import mostly_slow
 
 FOLDER = Path(__file__).parents[1] / "reference"
@@ -78,61 +78,14 @@ def test_what_calibration_curves_reports(name):
     assert found["scaled_brier"].estimate == pytest.approx(scaled, abs=1e-9)
 
 
-PRINTED = {  # site of CalibrationCurves 2.0.6: articles/CalibrationCurves.html, reference/val.prob.ci.2.html
-    (1782, 1000): (
-        "C (ROC) 0.81426731 R2 0.38019823 D 0.33282644 D:Chi-sq 167.41322219 U 0.01286390 U:Chi-sq 8.43195136 "
-        "U:p 0.01475792 Q 0.31996254 Brier 0.17703339 Intercept 0.22404680 Slope 0.82278297 Emax 0.08288689 "
-        "Brier_scaled 0.28730517 Eavg 0.04747448 ECI 0.32064056"
-    ),
-    (1783, 500): (
-        "C (ROC) 0.80024345 R2 0.35491505 D 0.30737619 D:Chi-sq 154.68809420 U 0.01384033 U:Chi-sq 8.92016298 "
-        "U:p 0.01156142 Q 0.29353586 Brier 0.18549917 Intercept 0.18828469 Slope 0.79397043 Emax 0.08026282 "
-        "Brier_scaled 0.25724275 Eavg 0.05093656 ECI 0.37394083"
-    ),
-}
-
-
-def check_val_prob_ci_2(y, p, wanted, near):
-    """D, Q and R2 are those of recalibrated risks there; Emax is that of the logistic recalibration, on [0, 1]."""
-    found, n = clinical_calibration(y, p, **QUICK), len(y)
-    u, a = found["unreliability_index"].estimate, found["intercept_of_slope"].estimate
-    b, d = found["calibration_slope"].estimate, found["discrimination_index"].estimate + 2 / n
-    ratio, of_none = n * (d + u) + 1, stats.bernoulli(y.mean()).logpmf(y).mean()
-    x = np.arange(1, 2000) / 2000
-    values = {
-        "D": d + u,
-        "D:Chi-sq": ratio,
-        "R2": np.expm1(-ratio / n) / np.expm1(2 * of_none),
-        "U": u,
-        "U:Chi-sq": n * u + 2,
-        "U:p": stats.chi2(2).sf(n * u + 2),
-        "Q": found["quality_index"].estimate + u + 2 / n,
-        "Brier": found["brier"].estimate,
-        "Intercept": found["intercept"].estimate,
-        "Slope": b,
-        "Emax": max(*abs(special.expit(a + b * special.logit(x)) - x)),
-        "Brier scaled": found["scaled_brier"].estimate,
-        "Eavg": found["ICI"].estimate,
-        "ECI": found["ECI"].estimate,
-    }
-    for name, value in values.items():
-        assert value == pytest.approx(wanted[name], **near), name
-    assert found["c_statistic"].estimate == pytest.approx(wanted["C (ROC)"], abs=5e-4)
-
-
-@pytest.mark.parametrize(("seed", "n_train"), mostly_slow(PRINTED))
-def test_printed_by_calibration_curves(seed, n_train):
-    """All numbers that its site prints, to their digits; the c-statistic is of logits in cells."""
-    text = PRINTED[seed, n_train].replace("C (ROC)", "C").split()
-    wanted = {name.replace("_", " "): float(value) for name, value in zip(text[::2], text[1::2], strict=True)}
-    wanted["C (ROC)"] = wanted["C"]
-    check_val_prob_ci_2(*recipes.calibration_curves(seed, n_train), wanted, {"abs": 5.001e-9})
-
-
 @pytest.mark.parametrize("name", mostly_slow(NAMES))
 def test_val_prob_ci_2(name):
-    """The statistics of its own function on data of R, ``tests/reference/programs.R``."""
-    check_val_prob_ci_2(*problem(name), printed(name, "val.prob.ci.2", "programs.csv"), {"abs": 1e-7, "rel": 1e-7})
+    """Its own function (``tests/reference/programs.R``), by the calls of docs/clinical-programs.md."""
+    wanted, known = printed(name, "val.prob.ci.2", "programs.csv"), clinical_programs.names(*problem(name))
+    for row in clinical_programs.rows():
+        if row["program"] == "CalibrationCurves" and row["data"] == "`testdata`":
+            near = {"abs": 5e-4} if row["quantity"] == "C (ROC)" else {"abs": 1e-7, "rel": 1e-7}
+            assert eval(row["here"], dict(known)) == pytest.approx(wanted[row["quantity"]], **near), row["quantity"]
 
 
 @pytest.mark.parametrize("name", NAMES)

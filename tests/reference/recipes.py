@@ -14,12 +14,6 @@ from tests.reference.r_random import RRandom
 _SLOPES = np.array([0.5, 1.2, -0.75, 0.8])
 
 
-def as_printed(value, text):
-    """A number with as many decimals as a printed one, or, in scientific notation, as many digits."""
-    mantissa, *exponent = text.split("e")
-    return f"{value:.{len(mantissa.partition('.')[2])}{'e' if exponent else 'f'}}"
-
-
 def fitted(x, y):
     """The logistic regression of labels on features, as ``glm(y ~ x, family = binomial)``."""
     return LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12, max_iter=500).fit(x, y)

@@ -143,8 +143,8 @@ def safe_hosmer_lemeshow_test(
     -----
     Nothing is simulated: the p-value is 1 / E, not the rank of E among simulated labels. The fit is linear between the
     predictions of its half, and is mixed with the prediction itself, whose weight is that of one observation, so that
-    it is never 0 or 1 unless the prediction is. Every such choice leaves the e-value valid; numbers of the authors'
-    program, which was not read, may differ.
+    it is never 0 or 1 unless the prediction is. The authors' program takes the steps of the fit, and the prediction
+    where these are 0 or 1, so that its numbers differ. Every such choice leaves the e-value valid.
 
     References
     ----------
