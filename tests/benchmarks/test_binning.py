@@ -22,6 +22,7 @@ def test_errors_are_those_of_the_other_program():
         assert row.error == pytest.approx(wanted, abs=2e-6), (key, row.network)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_rows_of_the_bundled_network_are_measured_again():
     stored = FRAME.set_index(["lens", "binning", "network"])
     found = binning.measured("VGG-16", "confidence", "equal width")

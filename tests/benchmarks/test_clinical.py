@@ -13,6 +13,7 @@ DOCS = ROOT / "docs"
 DATA = DOCS / "data" / "clinical.csv"
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_pages_are_made_from_their_data():
     frame = pd.read_csv(DATA, keep_default_na=False)
     texts = [(DOCS / name).read_text() for name in clinical_page.PAGES]
@@ -25,6 +26,7 @@ def test_the_pages_are_made_from_their_data():
     assert set(frame["study"]) <= set(STUDIES)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("study", mostly_slow(["widths", "updates", "measures", "decomposition"], 2))
 def test_rounds_add_up_and_are_the_same_whenever_they_are_measured(study, tmp_path, monkeypatch):
     some = [(study, 0)]

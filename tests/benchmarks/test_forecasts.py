@@ -13,6 +13,7 @@ from tests.reference.cases import mostly_slow
 DATA, PAGE = ROOT / "docs" / "data" / "forecasts.csv", ROOT / "docs" / "forecasts-evidence.md"
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_page_is_made_from_its_data():
     frame, text = forecasts.read_data(DATA), PAGE.read_text()
     assert text == forecasts.with_tables(text, frame), "python -m benchmarks.forecasts --page"
@@ -33,6 +34,7 @@ def test_levels_are_measured_on_enough_data_sets_and_those_that_are_too_large_ar
     assert found == wanted
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("study", mostly_slow(forecasts.STUDIES))
 def test_a_cell_is_the_same_whenever_it_is_measured(study):
     cell = min(forecasts.STUDIES[study].cells(), key=lambda cell: (cell.n_samples, cell.stream != "AR(.8)"))

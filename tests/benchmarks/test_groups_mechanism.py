@@ -49,6 +49,7 @@ def test_the_pvalue_is_that_of_loops(monkeypatch):
         assert pvalue == pytest.approx(sum(value >= values[0] * (1 - 1e-9) for value in values) / 40)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_data_are_those_of_the_designs():
     known = [asdict(design) for design in mechanism.designs()]
     assert FRAME[list(known[0])].to_dict("records") == known

@@ -72,6 +72,7 @@ def test_files_of_one_name_are_told_apart_by_their_folders(files, tmp_path, run)
     assert str(same) in "".join(line.split(" ")[1] for line in out.splitlines() if line.startswith(" "))
 
 
+@pytest.mark.slow(few_draws=True)
 def test_what_cannot_be_compared_is_refused(files, tmp_path, run):
     frame = pd.read_csv(files[0])
     shorter, other, fewer, bad = (str(tmp_path / f"{name}.csv") for name in ("shorter", "other", "fewer", "bad"))

@@ -114,6 +114,7 @@ def test_an_error_that_no_probability_can_have_is_refused(tmp_path, run):
     assert "--points must be below 100, the largest error of a probability, got 500." in err
 
 
+@pytest.mark.slow(few_draws=True)
 def test_widths_of_a_validation(risks, run):
     path, risk = risks
     asked = "calibration_slope=0.4,net_benefit=0.3"

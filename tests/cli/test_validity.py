@@ -48,6 +48,7 @@ def test_the_nearest_sizes_are_shown(run):
     assert min(row["n"] for row in json.loads(text)["rows"]) == 50
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_worst_of_every_method(run):
     code, text, _ = run("validity", "--json")
     assert code == 0

@@ -75,6 +75,7 @@ def test_bootstrap_as_in_r(monkeypatch):
     assert (found.n_samples, found.n_events, found.n_redrawn) == (150, 83, 0)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("name", mostly_slow(["diabetes", "wine"]))
 def test_more_data_as_in_r(name, monkeypatch):
     """``validate`` of rms on patients and wines of scikit-learn, by ``tests/reference/validation.R``."""

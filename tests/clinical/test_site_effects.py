@@ -40,6 +40,7 @@ def truth(kind):
     return np.log(c / (1 - c))
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("kind", mostly_slow(sorted(KINDS)))
 def test_means_over_sites_with_20_events_are_right(kind, many):
     """The mean of all sites, weighted by variances that do not follow their labels."""

@@ -43,6 +43,7 @@ def test_a_general_optimiser_agrees(name):
     assert found == pytest.approx(by_optimiser(y, logit(p)), rel=1e-3, abs=1e-7)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_it_begins_at_0_if_the_likelihood_ratio_does_not_reject():
     for name in NAMES:
         y, p = problem(name)
@@ -66,6 +67,7 @@ def test_coverage(slope, shift):
     assert missed > 0
 
 
+@pytest.mark.slow(few_draws=True)
 def test_many_observations_are_fitted_at_nodes():
     rng = np.random.default_rng(0)
     x = rng.normal(-1, 1.5, 3_000)

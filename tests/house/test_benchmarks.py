@@ -196,6 +196,7 @@ def test_another_checkout_must_hold_the_package(tmp_path):
         against.Checkout(tmp_path)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_pages_have_the_tables_of_the_data():
     for program in (pitfalls, folds, findings):
         made, name = program.STUDIES, program.STUDIES.program
@@ -328,6 +329,7 @@ def test_few_groups_reject_calibrated_models_at_the_level():
     assert list(found) == list(frame.columns)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_page_on_monitoring_is_made_from_its_data():
     page, frame = DOCS / "monitoring-evidence.md", pd.read_csv(DOCS / "data" / "monitor.csv")
     assert page.read_text() == monitor.with_tables(page.read_text(), frame), "python -m benchmarks.monitor --page"
@@ -362,6 +364,7 @@ def test_the_page_that_compares_recalibration_methods_is_made_from_its_data():
     assert set(values["network"]) == set(recalibration.NETWORKS)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_page_that_compares_estimators_has_the_winners_of_its_data():
     page = (DOCS / "papers" / "estimators-compared.md").read_text()
     for row in pd.read_csv(DOCS / "data" / "approximation-winners.csv").to_dict("records"):

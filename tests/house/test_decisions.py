@@ -4,6 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+import pytest
+
 from tests.house.sources import FILES, PACKAGE, room_of, tree_of
 
 PVALUE = re.compile(r"p_?val", re.IGNORECASE)
@@ -219,6 +221,7 @@ def test_what_is_a_decision_in_other_clothes():
     assert [code for code in others if decisions_in(ast.parse(code), intervals=True)] == []
 
 
+@pytest.mark.slow(few_draws=True)
 def test_decisions_at_a_level_are_made_in_one_place():
     found = {
         (str(file.relative_to(PACKAGE)), code): f"{file.relative_to(PACKAGE)}:{line}: {code}"

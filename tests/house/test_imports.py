@@ -22,6 +22,7 @@ def said_by_an_import() -> list[str]:
     return in_fresh_process(code).splitlines()
 
 
+@pytest.mark.slow(few_draws=True)
 def test_studies_and_pictures_wait_until_they_are_used():
     """They are half of the package, and importing them would take as long as importing the rest."""
     _, *said = said_by_an_import()

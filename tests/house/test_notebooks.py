@@ -16,6 +16,7 @@ def test_there_is_a_notebook_and_the_first_page_leads_to_it():
     assert "](notebooks/first-look.ipynb)" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_cells_print_what_stands_below_them(name, monkeypatch):
     def no_network(*_):

@@ -81,6 +81,7 @@ def test_paths_of_one_replicate(n):
         assert_fills_the_same(count_block_events, (1, blocks.n_counters), np.int32, labels, blocks.rows, NO_PLACES)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_errors_of_observed_labels_compile_nothing():
     code = """
 from numba.core import event

@@ -29,6 +29,7 @@ def faults(drawings):
     return found
 
 
+@pytest.mark.slow(few_draws=True)
 def test_main_pictures_can_be_read():
     curve = ct.reliability_curve(*gallery.shapes(200)["even"])
     assert faults([("classical", curve.plot), ("deviation", partial(curve.plot, style="deviation"))]) == []

@@ -49,6 +49,7 @@ def test_every_population_is_in_the_certificate():
     assert set(coverage.EVENTS) <= set(by_name["calibration_band"].predictions)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_intervals_are_measured_on_populations(tmp_path):
     interval = next(interval for interval in coverage.INTERVALS if interval.name == "l2_interval")
     small = coverage.Interval(interval.name, interval.make, interval.holds, 0.95, 40)

@@ -23,6 +23,7 @@ TODAY = {50: 300, 100: 300, 500: 150, 2_000: 60, 10_000: 20}
 """Data sets of today's cells, by size."""
 
 
+@pytest.mark.slow(few_draws=True)
 def test_pages_and_the_table_of_the_package_are_made_from_the_data():
     made = measured.pages(DOCS)
     assert len(made) == 3
@@ -191,6 +192,7 @@ def test_rows_of_the_table_say_what_is_worse():
     assert '"third": [99, null]' in measured.stored([good, low])
 
 
+@pytest.mark.slow(few_draws=True)
 def test_rows_of_clinical_validations():
     """Names are those that are printed; an interval above its target leaves the truth below it."""
     text = "study,predictions,events,n,kind,measure,sets,above,below,value,rounds,commit\n"

@@ -279,6 +279,7 @@ def test_the_oracle_of_the_study_is_calibrated():
             assert mean == pytest.approx(value, abs=4 * 0.18 / np.sqrt(inside.sum())), name
 
 
+@pytest.mark.slow(few_draws=True)
 def test_rules_of_the_study_keep_the_level_where_p_values_depend():
     """Equal, independent, and opposite p-values."""
     rng = np.random.default_rng(0)

@@ -62,6 +62,7 @@ def test_frames_lists_and_pipelines(data):
     assert caltest.cross_val_calibration(LogisticRegression(), x.tolist(), y.tolist(), **DRAWS).pvalue == first.pvalue
 
 
+@pytest.mark.slow(few_draws=True)
 def test_every_kind_of_split(data):
     x, y = data
     repeated = caltest.cross_val_calibration(
@@ -139,6 +140,7 @@ def test_a_split_that_tests_observations_of_its_training_groups_is_refused(data,
         )
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_learner_that_is_too_extreme_is_found():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 600)

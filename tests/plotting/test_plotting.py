@@ -216,6 +216,7 @@ def hidden_labels(ax):
                 yield from (tick.label1, tick.label2)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_titles_of_panels_do_not_overlap(drawn):
     for axes, case in drawn:
         boxes = [ax.title.get_window_extent() for ax in axes if ax.get_title()]
@@ -305,6 +306,7 @@ def test_sparse_cells_do_not_set_the_scale():
     assert arrow.get_ydata()[0] < ax.get_ylim()[1]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_unknown_styles_are_refused(results):
     for result, _ in results[:3]:
         with pytest.raises(ValueError, match=r"`style` must be one of '\w+', '\w+', got 'pie'"):
@@ -333,6 +335,7 @@ def test_the_picture_of_a_bias_study_shows_the_study(results):
             study.plot(**wrong)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_bias_without_truth_or_cells_and_many_panels():
     statistics = {f"number {k}": ct.KS() for k in range(7)}
     study = sim.bias_study(sim.GaussianMixture1D(1, 1), statistics, [20], 3, rng=0)

@@ -91,6 +91,7 @@ def test_the_picture_is_the_stored_one(picture, tmp_path):
     assert compare_images(str(stored), str(drawn), TOLERANCE) is None
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_lost_element_is_noticed(tmp_path):
     """Without its points, or without its bars, the picture is not the stored one."""
 

@@ -141,6 +141,7 @@ def test_in_time_no_direction_counts_but_that_of_the_sum():
     assert (np.abs(losses @ turn - losses).max(axis=1) > 0.1).all()
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("n_models", mostly_slow([2, 20]))
 def test_sets_of_normal_models_in_time_hold_all_ranks_with_the_level(n_models):
     """Of any number of models, with six units: the largest of 190 pairs has its own distribution."""

@@ -59,6 +59,7 @@ def test_directions_have_the_distribution_of_those_of_observations(n_models):
     assert found.pvalue[0, -1] == found.pvalue[-1, 0] == 1
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("n_models", [2, 20])
 def test_sets_of_normal_models_hold_all_ranks_with_the_level(n_models):
     """The largest difference has its exact distribution, but for what Hall's transformation takes off."""

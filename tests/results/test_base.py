@@ -194,6 +194,7 @@ def test_pickles_round_trip(share):
 # Pictures.
 
 
+@pytest.mark.slow(few_draws=True)
 def test_pictures_exist_where_they_are_promised():
     from matplotlib import pyplot as plt
 

@@ -160,6 +160,7 @@ def test_the_limit_of_stukel_counts_the_sides():
     assert low.pvalue == pytest.approx(stats.chi2(1).sf(low.statistic), rel=1e-9)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_normal_limit_is_refused_where_the_chi_square_is_skewed():
     """Its skewness is exact; that of a chi-squared number of J patterns is the root of 8 / J."""
     for kind, n, offered in (

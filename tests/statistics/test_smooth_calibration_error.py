@@ -46,6 +46,7 @@ def odd_data(rng):
     return {name: np.clip(p, 0.0, 1.0) for name, p in found.items()}
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_linear_program_agrees_on_odd_data():
     rng = np.random.default_rng(0)
     for bias in (0.0, 0.4, -1.0):

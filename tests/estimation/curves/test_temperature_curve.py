@@ -85,6 +85,7 @@ def test_scores_are_those_of_loops_and_their_floors_what_predictions_expect_of_t
     np.testing.assert_array_equal(alone.value[0], curve.value[0])
 
 
+@pytest.mark.slow(few_draws=True)
 def test_even_at_their_best_temperature_scores_rank_models_by_accuracy():
     """Laves et al., figure 5: Brier score and log score are lower for models of better accuracy, calibrated or not."""
     y_true, y_prob = ct.datasets.load_digits_predictions()
@@ -220,6 +221,7 @@ def test_refusals():
             ct.temperature_curve(**{"y_true": y_true, "y_prob": y_prob} | arguments)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_weights_are_repetitions_and_have_no_unit():
     """Errors and scores of repeated observations; noise floors of the package with weights."""
     y_true, y_prob = problem(300)

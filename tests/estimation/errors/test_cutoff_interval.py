@@ -43,7 +43,7 @@ def test_the_estimate_is_the_cutoff_calibration_error():
 
 
 @pytest.mark.parametrize("n", mostly_slow([200, 1_000, 5_000]))
-@pytest.mark.parametrize("truth", TRUTHS)
+@pytest.mark.parametrize("truth", mostly_slow(TRUTHS))
 def test_it_contains_the_true_error(truth, n):
     """Of the same predictions, in at least 95 % of data sets: of 100, 4 standard errors are 8.7 points."""
     rng, missed = np.random.default_rng(n), {"Kuiper": 0, "KS": 0}

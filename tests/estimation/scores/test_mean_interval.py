@@ -75,6 +75,7 @@ def test_a_share_of_none_in_time_is_worth_as_many_as_there_are_windows():
     assert (found, expected) == pytest.approx((square / (15 + square), normal / (15 + normal)))
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("shape", [0.3, 1.0])
 def test_means_are_covered(shape):
     """Of skewed values more often than by the usual interval; the rest is of the order of 1 / n."""

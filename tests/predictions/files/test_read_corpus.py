@@ -75,6 +75,7 @@ def test_every_file_is_read_by_following_the_messages(call):
     assert calls.count(1) >= 70
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
 def test_changed_files_are_refused_or_read_as_they_are_meant(call):
     """Columns in another order, renamed, added or cut off; some seconds of ``python -m tests.fuzz_corpus``."""

@@ -57,6 +57,7 @@ def test_scaled_and_shifted_logits_have_the_same_predictions():
         assert found.predict_proba(given) == pytest.approx(wanted.predict_proba(logits), abs=1e-9)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_an_error_is_smallest_at_its_temperature():
     """No temperature of a fine grid around the one of the likelihood has a smaller error, but for narrow dips."""
     y_true, y_prob = caltest.datasets.load_cifar10_vgg16()

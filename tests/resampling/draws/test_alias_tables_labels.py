@@ -135,6 +135,7 @@ def test_labels_of_a_loop_in_python(n_samples, n_classes, monkeypatch):
     assert found.dtype == (np.uint8 if n_classes <= 256 else np.uint16)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_more_classes_than_16_bits_count():
     n_classes = 70_001
     prob = np.zeros((3, n_classes))

@@ -154,6 +154,7 @@ def test_subgroups_have_a_tally_of_their_labels(name):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * scale * base.n_samples**0.5)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_subgroups_of_what_no_tally_computes():
     y_true, prob = problem(PREDICTIONS["ten"])
     base, draws = make_sample(y_true, prob), OutcomeDraws.of(2_000, 3)

@@ -137,6 +137,7 @@ TREES = [
 ]
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     "partition", mostly_slow([TREES[0], caltest.EqualMass(8), caltest.EqualMass("sqrt"), *TREES[1:]], 2), ids=repr
 )

@@ -147,6 +147,7 @@ def test_sums_behind_a_lens_with_three_outcomes():
     np.testing.assert_allclose(found, term[np.arange(200), labels].sum(axis=1), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_many_tables_beyond_sixteen_bits():
     """More than 65,536 counters need longer numbers."""
     y_true, y_prob = problem(sharp(400, 3))

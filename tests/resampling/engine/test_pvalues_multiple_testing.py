@@ -40,6 +40,7 @@ def holm(pvalues):
     return adjusted
 
 
+@pytest.mark.slow(few_draws=True)
 def test_equals_the_loop_and_statsmodels():
     rng = np.random.default_rng(0)
     for n in (1, 2, 3, 5, 30):

@@ -183,6 +183,7 @@ def test_columns_of_table_5_are_those_of_appendix_c():
         assert places[number].tolist() == places[number + 2].tolist(), "a top prediction exceeds the threshold"
 
 
+@pytest.mark.slow(few_draws=True)
 def test_agreement_prints_and_draws():
     y_true, y_prob = three_classes(60)
     agreement = metric_agreement(y_true, y_prob, n_resamples=9)
@@ -285,6 +286,7 @@ def test_temperature_of_sharp_predictions():
     assert "the log score is infinite at every temperature" in " ".join(str(best).split())
 
 
+@pytest.mark.slow(few_draws=True)
 def test_temperatures_print():
     y_true, y_prob = three_classes(100)
     best = best_temperatures(y_true, y_prob["T = 0.9"], metrics=FEW)
@@ -414,6 +416,7 @@ def test_a_calibrated_model_of_noise_is_rejected_for_clean_labels_only():
     assert pvalues["noisy"] > 0.001
 
 
+@pytest.mark.slow(few_draws=True)
 def test_label_noise_prints_and_draws():
     study = label_noise_study(counted, LABELS, LABELS, shares=[0.0, 0.5], n_resamples=19, n_replicates=2, rng=0)
     assert str(study).splitlines()[0] == "Label noise study (means over 2 replicates)"

@@ -113,6 +113,7 @@ def test_data_sets_do_not_depend_on_what_is_done_with_them():
     np.testing.assert_array_equal(picked["value"], alone.replicates["value"])
 
 
+@pytest.mark.slow(few_draws=True)
 def test_cells_that_grow_reach_the_truth_and_one_for_each_observation_does_not():
     """Theorem 1 of Vaicenavicius et al. (2019): first the observations must grow, then the cells."""
     n = 100_000

@@ -59,6 +59,7 @@ def test_data_sets_are_those_of_the_other_studies():
     np.testing.assert_allclose(covered.replicates["low"], estimated.replicates["value"], rtol=1e-12)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_keywords_are_offered_and_workers_change_nothing(tmp_path):
     def build(y_true, y_prob, *, lens, rng):
         value = caltest.calibration_error(y_true, y_prob, lens=lens)

@@ -137,6 +137,7 @@ def test_predictions_are_validated():
         estimates(outcome[:1], prob)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_many_data_sets_agree_with_the_statistics_on_the_same_draws():
     statistics = {repr(s): s for s in (*OF_EVENT, GCE(), SCE(4))}
     estimates = Estimates(caltest.Canonical(), statistics)

@@ -474,6 +474,7 @@ def test_the_size_figure_shows_every_panel_and_test(whole):
     plt.close("all")
 
 
+@pytest.mark.slow(few_draws=True)
 def test_bad_input_of_the_figures(whole):
     with pytest.raises(ValueError, match=r"`level` must be one of 0.01, 0.05, 0.1, got 0.2"):
         whole.plot(level=0.2)

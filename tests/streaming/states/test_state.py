@@ -97,6 +97,7 @@ def test_exact_pvalues_agree_with_those_in_memory(kind):
             assert state.test(statistic).pvalue == pytest.approx(expected.pvalue, rel=1e-9), (kind, statistic)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     ("n", "kind"),
     [
