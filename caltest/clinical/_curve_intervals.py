@@ -26,6 +26,7 @@ _SIZES = (0.0, 0.5, 1.0, 1.5)  # of the error, as multiples of the observed one,
 _FURTHER, _LARGEST = 1.5, 100.0
 _HALVINGS, _STEEP = 4, 2.5  # of intervals between sizes, while their quantiles are so many standard deviations apart
 _LARGEST_SHIFT = 5.0  # of logits
+_LUCKY = 0.16  # share of calibrated labels whose distances are so small that they show luck: one standard deviation
 _NUMBERS = 2**22  # that are drawn at a time
 
 
@@ -81,8 +82,8 @@ class CurveSimulation:
         Share of events in each cell, and number of observations of equal weight that it is worth.
     rng : numpy.random.Generator
         Source of randomness.
-    floor : array of shape (n_parts,) or None
-        Mean distances of calibrated labels, once `intervals` has simulated some.
+    floor, judged : arrays of shape (n_parts,)
+        Mean distances of calibrated labels, and the distances that limits are of, once `intervals` has simulated some.
     """
 
     sample: Sample
@@ -91,6 +92,7 @@ class CurveSimulation:
     size: Floats
     rng: np.random.Generator
     observed: Floats = field(init=False)
+    judged: Floats = field(init=False)
     curve: Floats = field(init=False)
     calibrated: Floats | None = None
     floor: Floats | None = None
@@ -137,14 +139,15 @@ class CurveSimulation:
         The target is the distance of the curve that the same smoother would have for infinitely many labels of these
         predictions. Sizes of an error at which the observed distance lies between the quantiles ``missed`` and 1 -
         ``missed`` of the simulated ones are not contradicted. The interval holds the distances of all shapes. A
-        distance that is smaller than nearly all of calibrated labels contradicts every size: then it ends at the
-        observed distance, because 0 alone would seem to be certain.
+        distance that is smaller by luck than those of most calibrated labels would contradict every size, or all but
+        small ones, as if an error of 0 were certain: so the upper end is at least that of their 16 % quantile, as of
+        the power-constrained limits of Cowan et al. (2011, arXiv:1105.3166). Certain predictions show nothing.
         """
-        if self.sample.n_groups is not None and self.sample.n_groups < FEWEST_UNITS:
+        few = self.sample.n_groups is not None and self.sample.n_groups < FEWEST_UNITS
+        if few or not np.any(self.sample.event * (1 - self.sample.event)):
             return [UNKNOWN] * len(self.parts)
         limits = [self._limits(path, missed) for path in self._paths()]
         low, high = np.min([low for low, _ in limits], axis=0), np.max([high for _, high in limits], axis=0)
-        high = np.where(high > 0, high, self.observed)
         return [ConfidenceInterval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
 
     def _paths(self) -> Iterator[Path]:
@@ -161,8 +164,10 @@ class CurveSimulation:
         intercept, slope = EventCells.of_counts(event, weight, weight * self.share).raw_fit
         if math.isfinite(slope):
             yield lambda size: moved(size, intercept, slope - 1)
-        spread = float(np.average(inner * (1 - inner), weights=weight))
-        reach = min(max(float(np.average(np.abs(gap), weights=weight)), 1e-6) / spread, _LARGEST_SHIFT)
+        variance = inner * (1 - inner)
+        error = math.sqrt(float((weight**2 * variance / self.size).sum())) / float(weight.sum())
+        size = max(float(np.average(np.abs(gap), weights=weight)), error)  # the gap may be 0
+        reach = min(size / float(np.average(variance, weights=weight)), _LARGEST_SHIFT)
         yield lambda size: moved(size, reach, 0.0)
         yield lambda size: moved(size, -reach, 0.0)
 
@@ -173,7 +178,9 @@ class CurveSimulation:
         z = float(ndtri(1 - missed))
         if self.calibrated is None:
             drawn = self.drawn(path(0.0))
-            self.floor, self.calibrated = drawn.mean(axis=1), self._ranked(drawn)
+            lucky = np.quantile(drawn, min(max(_LUCKY, 2 * missed), 0.5), axis=1)
+            self.floor, self.judged = drawn.mean(axis=1), np.maximum(self.observed, lucky)
+            self.calibrated = self._ranked(drawn)
         found = {0.0: self.calibrated}
         for size in _SIZES[1:]:
             found[size] = self._quantiles(path(size))
@@ -208,14 +215,14 @@ class CurveSimulation:
         return self._ranked(self.drawn(prob))
 
     def _ranked(self, drawn: Floats) -> Floats:
-        """Return how many standard deviations the observed distances lie above simulated ones, ``(n_parts,)``.
+        """Return how many standard deviations the judged distances lie above simulated ones, ``(n_parts,)``.
 
         It is the normal quantile of the share of simulated distances that are smaller.
         """
         from scipy.special import ndtri
 
-        observed = self.observed[:, None]
-        smaller = ((drawn < observed).mean(axis=1) + (drawn <= observed).mean(axis=1)) / 2
+        judged = self.judged[:, None]
+        smaller = ((drawn < judged).mean(axis=1) + (drawn <= judged).mean(axis=1)) / 2
         return np.asarray(ndtri(np.clip(smaller, 0.5 / _DRAWS, 1 - 0.5 / _DRAWS)))
 
     def _labels(self, prob: Floats, n_draws: int = _DRAWS) -> Iterator[Floats]:

@@ -15,6 +15,8 @@ from caltest.predictions._sample import Sample
 from caltest.results import ConfidenceInterval
 from caltest.statistics._recalibration_scores import logits
 
+_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Overall:
@@ -44,6 +46,7 @@ def brier_scores(sample: Sample, missed: float) -> dict[str, Overall]:
     scaled = 1 - score.estimate / variance
     each = np.square(outcome - prob) - score.estimate
     influence = -each / variance + score.estimate / variance**2 * (1 - 2 * mean) * (outcome - mean)
+    influence[np.abs(influence) < _ROUNDING] = 0.0  # of predictions that all equal the frequency nothing else is left
     return {"brier": score, "scaled_brier": Overall(scaled, mean_interval(scaled, influence, sample, missed))}
 
 

@@ -86,13 +86,30 @@ def test_distances_are_covered(shift):
 
 
 def test_labels_that_are_more_even_than_chance_do_not_make_an_error_of_0_certain():
-    """Events at equal steps of the sum of risks: no size of an error fits, and the interval ends at the estimate."""
+    """Events at equal steps of the sum of risks: no size of an error fits, but a shift of the mean would be missed."""
     p = np.linspace(0.2, 0.8, 400)
     y = np.diff(np.floor(np.cumsum(p)), prepend=0).astype(int)
     ici = clinical_calibration(y, p, n_resamples=199, rng=0)["ICI"]
     low, high = ici.confidence_interval
     assert low == 0
-    assert high == ici.estimate > 0
+    assert high > 1.5 * np.sqrt((p * (1 - p)).sum()) / 400
+
+
+def test_a_frequency_that_is_met_exactly_is_no_proof():
+    """One prediction, which is the frequency: the distance is 0, and its interval ends beside that of the frequency."""
+    result = clinical_calibration(np.arange(400) < 110, np.full(400, 0.275), n_resamples=199, rng=0)
+    error = np.sqrt(0.275 * 0.725 / 400)
+    for name in ("ICI", "E50", "E90", "Emax"):
+        assert result[name].estimate == pytest.approx(0, abs=1e-12)
+        low, high = result[name].confidence_interval
+        assert low == 0
+        assert 1.6 * error < high < 3 * error, name
+
+
+def test_certain_predictions_have_no_interval():
+    y = np.arange(40) % 2
+    low, high = clinical_calibration(y, y * 1.0, n_resamples=19, rng=0)["ICI"].confidence_interval
+    assert np.isnan([low, high]).all()
 
 
 @pytest.mark.slow(few_draws=True)

@@ -43,6 +43,12 @@ def test_brier_scores(problem):
 
 
 @pytest.mark.slow(few_draws=True)
+def test_rounding_is_no_interval():
+    """Predictions that all equal the frequency: the scaled Brier score is 0, and nothing is known of its interval."""
+    low, high = brier_scores(make_sample(np.arange(300) < 81, np.full(300, 0.27)), MISSED)["scaled_brier"].interval
+    assert np.isnan([low, high]).all()
+
+
 def test_likelihood_indexes_are_those_of_statsmodels(problem):
     y, p = problem
     n, x = len(y), logit(p)
