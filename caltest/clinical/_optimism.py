@@ -442,15 +442,6 @@ def _of_curve(distance: CurveDistance, deviation: Floats, optimism: Floats, numb
     apparent, corrected = (
         float(distance.read(np.abs(each[None]), None)[0]) for each in (deviation, deviation - optimism)
     )
-    name = distance.name
-    return CorrectedMeasure(
-        name,
-        name,
-        apparent=apparent,
-        optimism=apparent - corrected,
-        corrected=corrected,
-        monte_carlo_error=math.nan,
-        n_used=number,
-        training=math.nan,
-        test=math.nan,
-    )
+    known = {"apparent": apparent, "optimism": apparent - corrected, "corrected": corrected, "n_used": number}
+    unknown = dict.fromkeys(("monte_carlo_error", "training", "test"), math.nan)
+    return CorrectedMeasure(distance.name, distance.name, **known, **unknown)  # type: ignore[arg-type]
