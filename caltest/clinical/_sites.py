@@ -85,8 +85,9 @@ class Site(Result):
     pvalue: float
     pvalue_adjusted: float
 
-    head: ClassVar[tuple[str, ...]] = tuple(
-        "site|patients|events|expected|O/E|interval|slope|its interval|ICI|its interval|c|adj. p".split("|")
+    head: ClassVar[tuple[str, ...]] = (
+        *("site", "patients", "events", "expected", "O/E", "interval"),
+        *("slope", "its interval", "ICI", "its interval", "c", "adj. p"),
     )
 
     @property
