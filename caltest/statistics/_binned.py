@@ -290,7 +290,7 @@ class ExactCells:
         self._cells = cells_of(sample, partition)
         self._probability = np.clip(sample.expected[:, 1], 0.0, 1.0)
         self._prob = self._cells.split(self._probability)
-        self._counts = [PoissonBinomial.of(prob) for prob in self._prob]
+        self._counts = PoissonBinomial.of_each(self._prob)
         self._n = sample.n_samples
         self.sums = CellSums.of(sample, self._cells, sample.outcome)
         self.spacing = self._spacing()
@@ -303,12 +303,13 @@ class ExactCells:
 
     def distributions(self, scale: Floats) -> list[CellDistribution]:
         """Return the distribution of ``scale[b] * distance`` in each cell b."""
-        found = []
-        for b, count in enumerate(self._counts):
-            possible = count.pmf > 0
-            values = self._distances(b, count.counts[possible]) * scale[b]
-            found.append(CellDistribution.of(values, count.pmf[possible]))
-        return found
+        sizes = np.array([len(count.pmf) for count in self._counts])
+        cell, mass = np.repeat(np.arange(len(sizes)), sizes), np.concatenate([count.pmf for count in self._counts])
+        before = np.array([count.first for count in self._counts]) - np.cumsum(sizes) + sizes
+        possible = np.flatnonzero(mass > 0)
+        cell, mass = cell[possible], mass[possible]
+        values = self._distances(cell, possible + before[cell]) * scale[cell]
+        return CellDistribution.of_each(values, mass, np.bincount(cell))
 
     def bound_of_sum(self, x: float) -> float:
         """Return a bound of P(sum of share times distance >= x); 1 unless distances grow at most with deviations."""
@@ -332,8 +333,8 @@ class ExactCells:
             total += count_bound(self._prob[b], int(below[-1]), upper=False) if below.size else 0.0
         return total
 
-    def _distances(self, b: int, events: Integers) -> Floats:
-        """Return the distance in a cell for several numbers of events."""
+    def _distances(self, b: int | Integers, events: Integers) -> Floats:
+        """Return the distance for several numbers of events, in a cell or in a cell each."""
         n = self.sums.count[b]
         return apply_distance(self._distance, self.sums.predicted[b], np.column_stack([(n - events) / n, events / n]))
 

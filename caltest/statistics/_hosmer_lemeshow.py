@@ -164,7 +164,7 @@ class HosmerLemeshow(Statistic):
             return None
         cells, groups = cells_of(sample, self.partition), sample.once(self.groups)
         spread = np.array([variance.sum() for variance in cells.split(sample.event_variance)])
-        counts = [PoissonBinomial.of(prob) for prob in cells.split(sample.expected[:, 1])]
+        counts = PoissonBinomial.of_each(cells.split(sample.expected[:, 1]))
         return GroupsDistribution(counts, groups.expected[:, 1], groups.whitening, spread)
 
 

@@ -276,7 +276,7 @@ class EventFrequencies:
     @cached_property
     def counts(self) -> list[PoissonBinomial]:
         """Distribution of the number of events of each cell, of independent observations without weights."""
-        return [PoissonBinomial.of(p) for p in self.cells.split(self.sample.expected[:, 1])]
+        return PoissonBinomial.of_each(self.cells.split(self.sample.expected[:, 1]))
 
     @cached_property
     def deviations(self) -> list[Floats]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import pairwise
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from caltest.predictions._arrays import Floats
+from caltest.predictions._arrays import Floats, Integers
 from caltest.results._distribution import TIE_TOLERANCE, Distribution, Tail
 
 __all__ = ["AllArrangements", "Distribution", "LimitDistribution", "MonteCarloDistribution", "Tail", "chi_squared"]
@@ -209,11 +210,22 @@ class CellDistribution:
     @classmethod
     def of(cls, values: Floats, mass: Floats) -> CellDistribution:
         """Sort atoms and merge those that tie."""
-        order = np.argsort(values, kind="stable")
+        return cls.of_each(values, mass, np.array([len(values)]))[0]
+
+    @classmethod
+    def of_each(cls, values: Floats, mass: Floats, sizes: Integers) -> list[Self]:
+        """Return the distributions of several cells, whose numbers of atoms are ``sizes (n_cells,)``, one or more."""
+        cell = np.repeat(np.arange(len(sizes)), sizes)
+        order = np.lexsort((values, cell)) if len(sizes) > 1 else np.argsort(values, kind="stable")
         values, mass = values[order], mass[order]
-        step = values[1:] - values[:-1]
-        start = np.append(0, np.flatnonzero(step > TIE_TOLERANCE * values[-1]) + 1)
-        return cls(values[start], np.add.reduceat(mass, start))
+        end = np.cumsum(sizes)
+        is_first = np.ones(len(values), dtype=np.bool_)
+        is_first[1:] = values[1:] - values[:-1] > TIE_TOLERANCE * values[end - 1][cell[1:]]
+        is_first[end[:-1]] = True
+        start = np.flatnonzero(is_first)
+        values, mass = values[start], np.add.reduceat(mass, start)
+        ends = np.searchsorted(start, end).tolist()
+        return [cls(values[low:high], mass[low:high]) for low, high in pairwise([0, *ends])]
 
     @property
     def mean(self) -> float:

@@ -247,12 +247,12 @@ class SumDistribution(Distribution):
     unit: float | None = None
     observed: Floats | None = None
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """Expected value."""
         return sum(cell.mean for cell in self.cells)
 
-    @property
+    @cached_property
     def std(self) -> float:
         """Standard deviation."""
         return math.sqrt(sum(cell.variance for cell in self.cells))

@@ -16,6 +16,7 @@ from caltest.resampling.distributions._base import SMALLEST_PVALUE, TIE_TOLERANC
 
 _BLOCK_VALUES = 2**18  # complex numbers that are made at a time
 _LOG_NEGLIGIBLE = 18 * math.log(10) + math.log(2)  # mass outside the window: 2 exp(-this) = 1e-18
+_THIRD = _LOG_NEGLIGIBLE / 3
 SMALLEST_EXACT = 1e-12
 """A smaller tail probability is replaced by an upper bound."""
 CHERNOFF = "Chernoff's inequality"
@@ -23,6 +24,7 @@ _LOG_SLOPES = math.log(1e-8), math.log(200.0)  # where log t is searched; exp(20
 _N_STEPS = 16  # of golden section search: t to 1 %
 _EQUAL = 1e-9  # variance of probabilities, relative to their squares, that is rounding
 _GOLDEN = (math.sqrt(5) - 1) / 2
+_FEW_EVENTS, _BLOCK_PARTS = 64, 2**10  # so few are convolved one by one, so many distributions at a time
 
 
 def _inside(values: Floats) -> Floats:
@@ -32,8 +34,7 @@ def _inside(values: Floats) -> Floats:
 
 def window_half_width(variance: float) -> float:
     """Return the distance from the mean beyond which a sum of indicators has a probability below 1e-18 (Bernstein)."""
-    third = _LOG_NEGLIGIBLE / 3
-    return third + math.sqrt(third**2 + 2 * variance * _LOG_NEGLIGIBLE)
+    return _THIRD + math.sqrt(_THIRD**2 + 2 * variance * _LOG_NEGLIGIBLE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +143,37 @@ class PoissonBinomial:
         return window.invert(values, n_likely)
 
     @classmethod
+    def of_each(cls, probabilities: Sequence[Floats]) -> list[PoissonBinomial]:
+        """Return the distribution for each of several arrays of probabilities, as `of` does.
+
+        Those of few events are convolved event by event, side by side, in the time of a few of the others.
+
+        Parameters
+        ----------
+        probabilities : sequence of arrays of shape (n,)
+            Probabilities of the indicators of each count.
+
+        Returns
+        -------
+        list of PoissonBinomial
+            Their distributions, on the windows of `of`.
+
+        Examples
+        --------
+        >>> [count.pmf.tolist() for count in PoissonBinomial.of_each([np.array([0.5, 0.5]), np.array([0.25])])]
+        [[0.25, 0.5, 0.25], [0.75, 0.25]]
+        """
+        sizes = np.array([len(part) for part in probabilities], dtype=np.int64)
+        found = [None if n <= _FEW_EVENTS else cls.of(part) for n, part in zip(sizes, probabilities, strict=True)]
+        order = np.argsort(-sizes, kind="stable")
+        few = order[sizes[order] <= _FEW_EVENTS]
+        for some in np.split(few, range(_BLOCK_PARTS, len(few), _BLOCK_PARTS)):
+            convolved = _convolved([probabilities[place] for place in some])
+            for place, first, pmf in zip(some, *convolved, strict=True):
+                found[place] = cls(first, pmf)
+        return found  # type: ignore[return-value]
+
+    @classmethod
     def of_weighted(cls, probabilities: Floats, weight: Floats) -> PoissonBinomial:
         r"""Return the distribution with the characteristic function :math:`\prod_i (1 - p_i + p_i e^{i\omega})^{w_i}`.
 
@@ -209,6 +241,31 @@ class PoissonBinomial:
         below = np.cumsum(self.pmf)
         above = np.append(np.cumsum(self.pmf[::-1])[::-1][1:], 0.0)
         return self.first + int(np.argmax(below > tail)), self.first + int(np.argmax(above <= tail))
+
+
+def _convolved(probabilities: Sequence[Floats]) -> tuple[list[int], list[Floats]]:
+    """Return the first count of the window and the distribution of each count of few events, the most events first.
+
+    All terms are positive where they are, so that the smallest probabilities are as precise as the others.
+    """
+    sizes = np.array([len(part) for part in probabilities], dtype=np.int64)
+    start, longest = np.cumsum(sizes) - sizes, int(sizes.max(initial=0))
+    number = np.repeat(np.arange(len(sizes)), sizes)
+    p = np.zeros((longest, len(sizes)))
+    p[np.arange(len(number)) - start[number], number] = _inside(np.concatenate([np.empty(0), *probabilities]))
+    mass = np.zeros((longest + 1, len(sizes)))
+    mass[0] = 1.0
+    for i, n in enumerate(np.searchsorted(-sizes, -np.arange(longest))):  # so many have an event more than i
+        event = p[i, :n]
+        moved = mass[: i + 1, :n] * event
+        mass[: i + 1, :n] *= 1.0 - event
+        mass[1 : i + 2, :n] += moved
+    mean, variance = p.sum(axis=0), (p * (1.0 - p)).sum(axis=0)
+    half = _THIRD + np.sqrt(_THIRD**2 + 2 * variance * _LOG_NEGLIGIBLE)
+    first = np.maximum(np.floor(mean - half), 0.0).astype(np.int64).tolist()
+    last = np.minimum(np.ceil(mean + half), sizes).astype(np.int64).tolist()
+    rows = np.ascontiguousarray((mass / mass.sum(axis=0)).T)
+    return first, [row[low : high + 1] for row, low, high in zip(rows, first, last, strict=True)]
 
 
 def chernoff_bound(log_moment_of_sum: Callable[[float], float], x: float) -> float:

@@ -240,6 +240,6 @@ def _entries(sample: Sample, partition: Any) -> NDArray[Any]:
 def _count_tables(sample: Sample, partition: Any) -> tuple[Integers, Integers, AliasTables]:
     """Return smallest event count and size of each cell, and tables for the events beyond the smallest count."""
     cells = cells_of(sample, partition)
-    counts = [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]
+    counts = PoissonBinomial.of_each(cells.split(sample.expected[:, 1]))
     smallest = np.array([count.first for count in counts])
     return smallest, np.bincount(cells.index), AliasTables.of([count.pmf for count in counts])

@@ -97,6 +97,10 @@ def test_contributions_of_cells():
     assert cell.mean == pytest.approx(2.25)
     assert cell.variance == pytest.approx((1.25**2 + 0.25**2) / 4 + 0.75**2 / 2)
     assert cell.heavier_than(0.25).values.tolist() == [3.0]
+    several = CellDistribution.of_each(np.array([3.0, 1.0, 2.0, 2.0, 5.0, 0.0]), np.full(6, 0.5), np.array([2, 1, 3]))
+    assert [one.values.tolist() for one in several] == [[1.0, 3.0], [2.0], [0.0, 2.0, 5.0]]
+    ties = CellDistribution.of_each(np.array([1.0, 1.0 + 1e-13, 1.0]), np.array([0.25, 0.5, 1.0]), np.array([2, 1]))
+    assert [one.mass.tolist() for one in ties] == [[0.75], [1.0]]
     coin = CellDistribution(np.array([0.0, 1.0]), np.array([0.25, 0.75]))
     both = CellDistribution.of(*(getattr(coin.plus(coin), name) for name in ("values", "mass")))
     assert both.values.tolist() == [0.0, 1.0, 2.0]

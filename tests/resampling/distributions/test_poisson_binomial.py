@@ -45,6 +45,23 @@ def test_probabilities_that_rounding_moved_are_clipped():
     np.testing.assert_allclose(spread(count, 3), [0, 0.5, 0.5, 0], atol=1e-15)
 
 
+def test_many_distributions_at_once_equal_convolution():
+    rng = np.random.default_rng(3)
+    sizes = [65, 1, 64, 0, 7, 300, *rng.integers(1, 65, 1100)]  # more of few events than are convolved side by side
+    parts = [rng.random(n) ** rng.choice([0.2, 1.0, 8.0]) for n in sizes]
+    parts[2] -= 1e-3  # clipped, as by `of`
+    found = PoissonBinomial.of_each(parts)
+    assert len(found) == len(parts)
+    for count, p in zip(found, parts, strict=True):
+        one = PoissonBinomial.of(p)
+        assert (count.first, len(count.pmf)) == (one.first, len(one.pmf))
+        expected = convolved(np.clip(p, 0, 1))
+        np.testing.assert_allclose(spread(count, len(p)), expected, atol=1e-14)
+        if len(p) <= 64:  # sums of what is not negative: small probabilities keep their digits
+            np.testing.assert_allclose(count.pmf, expected[count.counts], rtol=1e-13)
+    assert PoissonBinomial.of_each([]) == []
+
+
 def test_window_stays_small():
     count = PoissonBinomial.of(np.full(100_000, 0.01))
     assert len(count.pmf) < 1000
