@@ -202,9 +202,7 @@ class CalibrationTable(Decided, Result):
     @property
     def conclusion(self) -> str:
         """What is wrong, the decision, and how many tests reject."""
-        if self._is_single:
-            return self.tests[0].conclusion
-        return self._verdict().conclusion
+        return self.tests[0].conclusion if self._is_single else self._verdict().conclusion
 
     @cached_property
     def verdict(self) -> Verdict:

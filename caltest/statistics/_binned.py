@@ -36,6 +36,7 @@ from caltest.resampling.distributions._poisson_binomial import (
     chernoff_bound,
     count_bound,
     deviations_bound,
+    distributions_of,
 )
 from caltest.resampling.draws._signs import residual_sums
 from caltest.resampling.draws._summaries import CellCounts, KeptCells, KeptSums
@@ -303,13 +304,7 @@ class ExactCells:
 
     def distributions(self, scale: Floats) -> list[CellDistribution]:
         """Return the distribution of ``scale[b] * distance`` in each cell b."""
-        sizes = np.array([len(count.pmf) for count in self._counts])
-        cell, mass = np.repeat(np.arange(len(sizes)), sizes), np.concatenate([count.pmf for count in self._counts])
-        before = np.array([count.first for count in self._counts]) - np.cumsum(sizes) + sizes
-        possible = np.flatnonzero(mass > 0)
-        cell, mass = cell[possible], mass[possible]
-        values = self._distances(cell, possible + before[cell]) * scale[cell]
-        return CellDistribution.of_each(values, mass, np.bincount(cell))
+        return distributions_of(self._counts, lambda b, events: self._distances(b, events) * scale[b])
 
     def bound_of_sum(self, x: float) -> float:
         """Return a bound of P(sum of share times distance >= x); 1 unless distances grow at most with deviations."""

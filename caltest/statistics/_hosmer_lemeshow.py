@@ -16,9 +16,9 @@ from caltest.predictions.cells._cells import Cells, CellSums, cells_of
 from caltest.predictions.cells._partitions import Partition, validate_partition
 from caltest.predictions.cells._quantiles import AgainstRest
 from caltest.predictions.inputs._validation import one_of
-from caltest.resampling.distributions._base import CellDistribution, Distribution, Tail, chi_squared
+from caltest.resampling.distributions._base import Distribution, Tail, chi_squared
 from caltest.resampling.distributions._exact import SumDistribution
-from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
+from caltest.resampling.distributions._poisson_binomial import PoissonBinomial, distributions_of
 from caltest.resampling.draws._summaries import KeptCells, KeptSums
 from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic, counts_events
@@ -201,14 +201,13 @@ class GroupsDistribution(Distribution):
 
     def _cut_off(self, scale: float) -> SumDistribution:
         """Return the distribution with the value of each group cut off at ``scale``."""
-        found = []
-        for count, expected, whitening in zip(self.counts, self.expected, self.whitening, strict=True):
-            possible = count.pmf > 0
-            residual = np.stack([-1.0, 1.0]) * (count.counts - expected)[:, None]
+
+        def value(group: Integers, events: Integers) -> Floats:
+            residual = (events - self.expected[group])[:, None] * (self.whitening @ [-1.0, 1.0])[group]
             with np.errstate(over="ignore"):
-                values = np.square(residual[possible] @ whitening.T).sum(axis=1)
-            found.append(CellDistribution.of(np.minimum(values, scale), count.pmf[possible]))
-        return SumDistribution(found, np.nan)
+                return np.minimum(np.square(residual).sum(axis=1), scale)
+
+        return SumDistribution(distributions_of(self.counts, value), np.nan)
 
     @property
     def std(self) -> float:

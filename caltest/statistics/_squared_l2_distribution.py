@@ -326,6 +326,4 @@ def _crossing(decreasing: Callable[[float], float], largest: float) -> float:
     """Return the zero of a decreasing function on [0, largest], or the end that is nearer to it."""
     if decreasing(0.0) <= 0:
         return 0.0
-    if decreasing(largest) >= 0:
-        return largest
-    return root_between(decreasing, 0.0, largest, 1e-16)
+    return largest if decreasing(largest) >= 0 else root_between(decreasing, 0.0, largest, 1e-16)

@@ -34,9 +34,14 @@ from caltest.predictions.cells._cells import Cells, CellSums, cells_of
 from caltest.predictions.cells._partitions import Intervals
 from caltest.predictions.inputs._validation import SeedLike, validate_level
 from caltest.resampling import Consistency, correct_pvalues
-from caltest.resampling.distributions._base import CellDistribution, Distribution, MonteCarloDistribution
+from caltest.resampling.distributions._base import Distribution, MonteCarloDistribution
 from caltest.resampling.distributions._exact import SumDistribution
-from caltest.resampling.distributions._poisson_binomial import SMALLEST_EXACT, PoissonBinomial, deviations_bound
+from caltest.resampling.distributions._poisson_binomial import (
+    SMALLEST_EXACT,
+    PoissonBinomial,
+    deviations_bound,
+    distributions_of,
+)
 from caltest.resampling.draws._rows import RowDraws
 from caltest.resampling.engine._pvalues import tail_pvalue, tail_pvalues
 from caltest.resampling.engine._run import FAR_TAIL, LARGEST_ERROR
@@ -367,11 +372,7 @@ class EventFrequencies:
 
     def _exact_error(self, centre: Floats) -> SumDistribution:
         n, n_samples = self.cells.count, self.sample.n_samples
-        parts = []
-        for count, size, middle in zip(self.counts, n, centre, strict=True):
-            possible = count.pmf > 0
-            away = np.abs(count.counts[possible] - size * middle) / n_samples
-            parts.append(CellDistribution.of(away, count.pmf[possible]))
+        parts = distributions_of(self.counts, lambda b, k: np.abs(k - n[b] * centre[b]) / n_samples)
         prob = self.cells.split(np.clip(self.sample.expected[:, 1], 0.0, 1.0))
         bound = partial(_bound, prob, n * centre, self.counts, n_samples)
         observed = np.abs(self.observed - centre) * n / n_samples

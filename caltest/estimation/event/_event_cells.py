@@ -65,9 +65,7 @@ class Clusters:
         residual, variance = self._sums(*self._at(intercept, 1.0))
         rest = variance.sum() - variance
         moved = np.divide(np.abs(residual), rest, out=np.full(self.n_groups, np.inf), where=rest > 0)
-        if (moved >= 1).any():
-            return math.inf
-        return self._error(np.log1p(-moved))
+        return math.inf if (moved >= 1).any() else self._error(np.log1p(-moved))
 
     def slope_error(self, intercept: float, slope: float) -> float:
         """Return the standard error (CR3) of the slope by one step of Newton's method without each group."""

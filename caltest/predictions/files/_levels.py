@@ -176,6 +176,4 @@ def _named(name: str, values: Any, kept: list[Any], n_values: int) -> tuple[list
 
 def _shown(value: Any) -> str:
     """Return a value as a reader writes it."""
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return str(value).removesuffix(" 00:00:00")
+    return f"{value:.6g}" if isinstance(value, float) else str(value).removesuffix(" 00:00:00")

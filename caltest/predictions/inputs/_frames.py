@@ -146,9 +146,7 @@ def _plain(values: Any) -> Any:
     """Return a series or a column as an array; other objects as they are."""
     if hasattr(values, "chunks") and hasattr(values, "to_pylist"):  # a column of pyarrow, perhaps of a dictionary
         return _arrow_column(values) if values.null_count == 0 and _is_number(values) else np.array(values.to_pylist())
-    if hasattr(values, "to_pylist"):
-        return np.array(values.to_pylist())
-    return from_tensor(values)
+    return np.array(values.to_pylist()) if hasattr(values, "to_pylist") else from_tensor(values)
 
 
 def _is_number(values: Any) -> bool:

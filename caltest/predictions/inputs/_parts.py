@@ -177,6 +177,4 @@ def part_of(values: Any, rows: Integers) -> Any:
         return {name: part_of(value, rows) for name, value in values.items()}
     if hasattr(values, "iloc"):
         return values.iloc[rows]
-    if isinstance(values, list | tuple):
-        return [values[row] for row in rows]
-    return values[rows]
+    return [values[row] for row in rows] if isinstance(values, list | tuple) else values[rows]

@@ -89,9 +89,7 @@ def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
     prob = _within_range(prob)
     kept = prob.dtype == np.float32 and is_large(prob)
     prob = np.require(prob, np.float32 if kept else np.float64, ["C", "W"])  # copied if need be: nothing writes to it
-    if prob.ndim == 1:
-        return np.column_stack([1.0 - prob, prob])
-    return _normalised(prob)
+    return np.column_stack([1.0 - prob, prob]) if prob.ndim == 1 else _normalised(prob)
 
 
 def rounding_of_sums(n_classes: int) -> float:

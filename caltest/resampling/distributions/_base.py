@@ -219,13 +219,12 @@ class CellDistribution:
         order = np.lexsort((values, cell)) if len(sizes) > 1 else np.argsort(values, kind="stable")
         values, mass = values[order], mass[order]
         end = np.cumsum(sizes)
-        is_first = np.ones(len(values), dtype=np.bool_)
-        is_first[1:] = values[1:] - values[:-1] > TIE_TOLERANCE * values[end - 1][cell[1:]]
+        is_first = np.diff(values, prepend=-np.inf) > TIE_TOLERANCE * values[end - 1][cell]
         is_first[end[:-1]] = True
         start = np.flatnonzero(is_first)
         values, mass = values[start], np.add.reduceat(mass, start)
-        ends = np.searchsorted(start, end).tolist()
-        return [cls(values[low:high], mass[low:high]) for low, high in pairwise([0, *ends])]
+        ends = pairwise([0, *np.searchsorted(start, end).tolist()])
+        return [cls(values[low:high], mass[low:high]) for low, high in ends]
 
     @property
     def mean(self) -> float:
@@ -239,8 +238,7 @@ class CellDistribution:
 
     def heavier_than(self, negligible: float) -> CellDistribution:
         """Return the distribution without the atoms of less mass."""
-        kept = self.mass > negligible
-        return CellDistribution(self.values[kept], self.mass[kept])
+        return CellDistribution(self.values[self.mass > negligible], self.mass[self.mass > negligible])
 
     def less(self, noise: float) -> CellDistribution:
         """Return the distribution with so much less mass of every atom, without the atoms that have no more."""

@@ -288,21 +288,6 @@ class SumDistribution(Distribution):
             tail = _on_grid(self.cells, floor, contributions=contributions, spacing=self.spacing)
         return tail if tail.probability >= SMALLEST_EXACT else _far_tail(bound, tail.method)
 
-    def bounds(self, x: float) -> tuple[float, float]:
-        """Return rigorous bounds on P(T >= x), up to rounding: all atoms moved down, and up, to the grid.
-
-        They are absolute: below 1e-12 the upper one is rounding noise.
-        """
-        floor, top = x - self._slack, end_of_grid(self.cells)
-        step = top / _LARGEST_GRID
-        above = []
-        for moved in (np.floor, np.ceil):
-            pmf = convolve(
-                [(moved(cell.values / step).astype(np.int64), cell.mass) for cell in self.cells], _LARGEST_GRID
-            )
-            above.append(float(pmf[min(math.ceil(floor / step), _LARGEST_GRID) :].sum()))
-        return above[0], min(above[1], 1.0)
-
     def quantile(self, q: float) -> float:
         """Return the q-quantile, to within 1/256 of it or the step of a grid of 2**14 points."""
         return quantile_of_sum(self.cells, q)

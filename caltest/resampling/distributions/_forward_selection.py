@@ -126,9 +126,7 @@ class ForwardSelection(Distribution):
 
     def quantile(self, q: float) -> float:
         """Return the value t with P(T <= t) = q."""
-        if q <= 0:
-            return 0.0
-        return self._root(self.sf, q)
+        return self._root(self.sf, q) if q > 0 else 0.0
 
     def _root(self, sf: Callable[[float], float], q: float) -> float:
         high = self.mean + 1

@@ -6,17 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._poisson_binomial import characteristic_function, log_moment, log_moment_of_deviations
 from caltest.predictions._arrays import Floats, Integers
-from caltest.resampling.distributions._base import SMALLEST_PVALUE, TIE_TOLERANCE
+from caltest.resampling.distributions._base import SMALLEST_PVALUE, TIE_TOLERANCE, CellDistribution
 
 _BLOCK_VALUES = 2**18  # complex numbers that are made at a time
 _LOG_NEGLIGIBLE = 18 * math.log(10) + math.log(2)  # mass outside the window: 2 exp(-this) = 1e-18
-_THIRD = _LOG_NEGLIGIBLE / 3
 SMALLEST_EXACT = 1e-12
 """A smaller tail probability is replaced by an upper bound."""
 CHERNOFF = "Chernoff's inequality"
@@ -32,9 +32,10 @@ def _inside(values: Floats) -> Floats:
     return np.minimum(np.maximum(values, 0.0), 1.0)
 
 
-def window_half_width(variance: float) -> float:
+def window_half_width(variance: float | Floats) -> Any:
     """Return the distance from the mean beyond which a sum of indicators has a probability below 1e-18 (Bernstein)."""
-    return _THIRD + math.sqrt(_THIRD**2 + 2 * variance * _LOG_NEGLIGIBLE)
+    third = _LOG_NEGLIGIBLE / 3
+    return third + np.sqrt(third**2 + 2 * variance * _LOG_NEGLIGIBLE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,15 +164,13 @@ class PoissonBinomial:
         >>> [count.pmf.tolist() for count in PoissonBinomial.of_each([np.array([0.5, 0.5]), np.array([0.25])])]
         [[0.25, 0.5, 0.25], [0.75, 0.25]]
         """
-        sizes = np.array([len(part) for part in probabilities], dtype=np.int64)
-        found = [None if n <= _FEW_EVENTS else cls.of(part) for n, part in zip(sizes, probabilities, strict=True)]
-        order = np.argsort(-sizes, kind="stable")
-        few = order[sizes[order] <= _FEW_EVENTS]
-        for some in np.split(few, range(_BLOCK_PARTS, len(few), _BLOCK_PARTS)):
-            convolved = _convolved([probabilities[place] for place in some])
-            for place, first, pmf in zip(some, *convolved, strict=True):
-                found[place] = cls(first, pmf)
-        return found  # type: ignore[return-value]
+        few = [place for place, part in enumerate(probabilities) if len(part) <= _FEW_EVENTS]
+        few.sort(key=lambda place: -len(probabilities[place]))
+        found = {}
+        for start in range(0, len(few), _BLOCK_PARTS):
+            some = few[start : start + _BLOCK_PARTS]
+            found |= dict(zip(some, _convolved([probabilities[place] for place in some]), strict=True))
+        return [found[place] if place in found else cls.of(part) for place, part in enumerate(probabilities)]
 
     @classmethod
     def of_weighted(cls, probabilities: Floats, weight: Floats) -> PoissonBinomial:
@@ -243,29 +242,37 @@ class PoissonBinomial:
         return self.first + int(np.argmax(below > tail)), self.first + int(np.argmax(above <= tail))
 
 
-def _convolved(probabilities: Sequence[Floats]) -> tuple[list[int], list[Floats]]:
-    """Return the first count of the window and the distribution of each count of few events, the most events first.
+def _convolved(probabilities: Sequence[Floats]) -> list[PoissonBinomial]:
+    """Return the distribution of each count of few events, those of the most events first.
 
     All terms are positive where they are, so that the smallest probabilities are as precise as the others.
     """
-    sizes = np.array([len(part) for part in probabilities], dtype=np.int64)
-    start, longest = np.cumsum(sizes) - sizes, int(sizes.max(initial=0))
+    sizes = np.array([len(part) for part in probabilities])
     number = np.repeat(np.arange(len(sizes)), sizes)
-    p = np.zeros((longest, len(sizes)))
-    p[np.arange(len(number)) - start[number], number] = _inside(np.concatenate([np.empty(0), *probabilities]))
-    mass = np.zeros((longest + 1, len(sizes)))
+    p, mass = np.zeros((sizes[0], len(sizes))), np.zeros((sizes[0] + 1, len(sizes)))
+    p[np.arange(len(number)) - (np.cumsum(sizes) - sizes)[number], number] = _inside(np.concatenate(probabilities))
     mass[0] = 1.0
-    for i, n in enumerate(np.searchsorted(-sizes, -np.arange(longest))):  # so many have an event more than i
-        event = p[i, :n]
-        moved = mass[: i + 1, :n] * event
-        mass[: i + 1, :n] *= 1.0 - event
+    for i, n in enumerate(np.searchsorted(-sizes, -np.arange(sizes[0]))):  # so many have an event more than i
+        moved = mass[: i + 1, :n] * p[i, :n]
+        mass[: i + 1, :n] *= 1.0 - p[i, :n]
         mass[1 : i + 2, :n] += moved
-    mean, variance = p.sum(axis=0), (p * (1.0 - p)).sum(axis=0)
-    half = _THIRD + np.sqrt(_THIRD**2 + 2 * variance * _LOG_NEGLIGIBLE)
+    mean, half = p.sum(axis=0), window_half_width((p * (1.0 - p)).sum(axis=0))
     first = np.maximum(np.floor(mean - half), 0.0).astype(np.int64).tolist()
-    last = np.minimum(np.ceil(mean + half), sizes).astype(np.int64).tolist()
+    ends = np.minimum(np.ceil(mean + half), sizes).astype(np.int64) + 1
     rows = np.ascontiguousarray((mass / mass.sum(axis=0)).T)
-    return first, [row[low : high + 1] for row, low, high in zip(rows, first, last, strict=True)]
+    return [PoissonBinomial(low, row[low:end]) for low, end, row in zip(first, ends.tolist(), rows, strict=True)]
+
+
+def distributions_of(
+    counts: Sequence[PoissonBinomial], value: Callable[[Integers, Integers], Floats]
+) -> list[CellDistribution]:
+    """Return the distribution of each cell's ``value(cell, events)``, of arrays, from those of its events."""
+    sizes, mass = np.array([len(count.pmf) for count in counts]), np.concatenate([count.pmf for count in counts])
+    cell, before = np.repeat(np.arange(len(sizes)), sizes), np.cumsum(sizes) - sizes
+    possible = np.flatnonzero(mass > 0)
+    cell, mass = cell[possible], mass[possible]
+    events = possible + (np.array([count.first for count in counts]) - before)[cell]
+    return CellDistribution.of_each(value(cell, events), mass, np.bincount(cell))
 
 
 def chernoff_bound(log_moment_of_sum: Callable[[float], float], x: float) -> float:

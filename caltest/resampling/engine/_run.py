@@ -473,6 +473,4 @@ def _null(observed: float, drawn: Floats, draws: Draws) -> Distribution:
 
 def monte_carlo_error(pvalue: float, n_resamples: int) -> float:
     """Return the standard error of a p-value from a number of draws; 0 if nothing is drawn."""
-    if not n_resamples:
-        return 0.0
-    return math.sqrt(pvalue * (1 - pvalue) / n_resamples)
+    return math.sqrt(pvalue * (1 - pvalue) / n_resamples) if n_resamples else 0.0
