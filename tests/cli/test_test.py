@@ -236,6 +236,7 @@ def test_a_note_is_printed_once(tmp_path, frame, run):
 # Print-outs.
 
 
+@pytest.mark.slow(few_draws=True)
 def test_bundled_predictions_are_the_default(run):
     """The golden print-out at 80 columns: data, verdict, size, one line per lens, conditions."""
     code, out, err = run("test", "--details", "--resamples", "999")

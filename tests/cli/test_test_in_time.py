@@ -34,6 +34,7 @@ def test_the_lead_is_a_duration_or_a_number_of_steps(forecasts, run, answer):
     assert "--lead 7D -o report.html" in " ".join(text.split())
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("leads", mostly_slow([((3, 7),), (("72h", "7D"),)]))
 def test_a_column_holds_the_lead_of_each_prediction(forecasts, tmp_path, run, answer, leads):
     path, frame = forecasts

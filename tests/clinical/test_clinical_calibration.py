@@ -121,6 +121,7 @@ def test_integer_weights_count_as_copies(problem):
     assert weighted.net_benefits[0].estimate == pytest.approx(copies.net_benefits[0].estimate)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_complement_mirrors(problem, result):
     y, p, _ = problem
     other = clinical_calibration(1 - y, 1 - p, **QUICK)

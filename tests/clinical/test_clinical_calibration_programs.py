@@ -62,6 +62,7 @@ def test_val_prob_of_rms(name):
     assert (z.statistic, z.pvalue) == pytest.approx((wanted["S:z"], wanted["S:p"]), abs=1e-9)
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("name", mostly_slow(NAMES))
 def test_what_calibration_curves_reports(name):
     """Intercept, slope, ICI, ECI and c-statistic of ``val.prob.ci.2`` are those of R's glm and loess, and of pROC."""

@@ -88,6 +88,7 @@ def test_the_mean_of_ratios(problem, result):
     assert [one.name for one in result.summaries] == ["observed_expected", "calibration_slope", "c_statistic"]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_frames_with_names_and_permuted_rows(problem, result):
     y, p, site = problem
     order = np.random.default_rng(1).permutation(480)
@@ -134,6 +135,7 @@ def test_bad_input(problem):
         calibration_by_site(np.arange(480) % 3, np.full((480, 3), 1 / 3), site=site, **QUICK)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_sites_that_are_in_no_mean_are_counted(problem, result):
     """A c-statistic of 1 has no variance, so that its site is not in the mean."""
     y, p, site = problem

@@ -67,6 +67,7 @@ def smaller(case):
     }
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     "key",
     [
@@ -119,6 +120,7 @@ def test_alias_tables_hold_the_probabilities():
     assert held / 6 == pytest.approx(prob, abs=1e-12)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_drawn_rows_classes_and_events_have_their_distributions():
     y_true, prob = problems.simplex(50, 3)
     rng, times, n = generator(0), 4000, len(y_true)

@@ -51,6 +51,7 @@ def public_names() -> dict[Path, set[str]]:
     return found
 
 
+@cache
 def subjects_of(file: Path) -> set[str]:
     """What a test of a file may be called: like the file, or like a public name that it defines."""
     return {file.stem.strip("_")} | {
@@ -61,6 +62,12 @@ def subjects_of(file: Path) -> set[str]:
 def folder_of(file: Path) -> Path:
     """The folder of tests that mirrors the folder of a file."""
     return TESTS / file.parent.relative_to(PACKAGE)
+
+
+@cache
+def text_of(test: Path) -> str:
+    """What a test file says, read once for all files that it may be about."""
+    return test.read_text()
 
 
 def is_about(test: Path, subject: str) -> bool:
@@ -79,7 +86,7 @@ def is_tested(file: Path) -> bool:
     tests = list(folder_of(file).glob("test_*.py"))
     if any(is_about(test, subject) for test in tests for subject in subjects_of(file)):
         return True
-    texts = [test.read_text() for test in tests]
+    texts = [text_of(test) for test in tests]
     module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
     used = [rf"\b{re.escape(module)}\b", *(rf"\b{name}\b" for name in public_names().get(file, ()))]
     return any(re.search(word, text) for word in used for text in texts)

@@ -5,6 +5,8 @@ import re
 import tomllib
 from collections.abc import Iterator
 
+import pytest
+
 from tests.house.sources import ROOT, tree_of
 
 TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
@@ -48,6 +50,7 @@ def f():
 """
 
 
+@pytest.mark.slow(few_draws=True)
 def test_no_tests_share_a_generator():
     assert list(shared_generators(ast.parse(SHARED))) == [2, 4, 5, 6]
     assert list(shared_generators(ast.parse(GONE))) == []
@@ -94,6 +97,7 @@ pytest.skip(f"images are of matplotlib {VERSION}, this is another")
 """
 
 
+@pytest.mark.slow(few_draws=True)
 def test_skips_say_why_to_a_stranger():
     """A package that `pip install '.[test]'` installs is there: its absence is a failure, not a reason to skip."""
     assert list(poor_skips(ast.parse(POOR))) == [2, 3, 4, 5, 6]

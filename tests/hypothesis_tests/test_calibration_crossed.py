@@ -28,6 +28,7 @@ def pvalue(label=LABEL, prob=PROB, **options):
     return caltest.calibration_test(label, prob, **{**DRAWS, **DESIGN, **options}).pvalue
 
 
+@pytest.mark.slow(few_draws=True)
 def test_what_the_p_value_does_not_depend_on():
     known = pvalue()
     assert known != pvalue(groups=None)

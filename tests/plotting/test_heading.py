@@ -36,6 +36,7 @@ def test_a_sentence_of_the_verdict_stands_above(tested):
     assert above(band.plot()) == "Calibration is rejected (p = 0.01)."
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_numbers_are_the_caption(tested):
     curve = ct.reliability_curve(LABEL, EVENT)
     for style in ("classical", "deviation"):

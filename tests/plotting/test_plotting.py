@@ -112,6 +112,7 @@ def test_every_picture_is_tried(results):
     assert pictures == set(ct.plotting.__all__) - elsewhere
 
 
+@pytest.mark.slow(few_draws=True)
 def test_cell_edges_are_drawn_by_epoch():
     prob = np.linspace(0.01, 0.99, 40)
     epochs = [prob, 1 / (1 + ((1 - prob) / prob) ** 2)]
@@ -319,6 +320,7 @@ def test_unknown_styles_are_refused(results):
 # Studies of bias; those of size and power are tested with the studies.
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_picture_of_a_bias_study_shows_the_study(results):
     study = next(result for result, _ in results if isinstance(result, sim.BiasStudy))
     axes = study.plot()

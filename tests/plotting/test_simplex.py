@@ -203,6 +203,7 @@ def test_keywords_reach_the_arrows(diagram, solid):
     solid.plot(color="red")
 
 
+@pytest.mark.slow(few_draws=True)
 def test_four_classes_are_a_tetrahedron(solid):
     ax = new_axes(subplot_kw={"projection": "3d"})
     assert solid.plot(ax) is ax

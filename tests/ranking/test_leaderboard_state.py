@@ -74,6 +74,7 @@ def test_a_file_has_the_same_state():
     assert (empty + state_of(y_true, models, by=("log_score", "brier"))).n_samples == 100
 
 
+@pytest.mark.slow(few_draws=True)
 def test_an_infinite_loss_of_one_batch_stays():
     y_true, models = problem(300)
     models["hard"] = models["calibrated"].copy()

@@ -89,6 +89,7 @@ def test_l2_error_is_computed_once_and_kept(result):
     assert without.to_dict()["l2_error"] is None
 
 
+@pytest.mark.slow(few_draws=True)
 def test_a_pickle_holds_the_l2_error_but_not_the_predictions():
     y_true, y_prob = problem(5000)
     result = ct.calibration_test(y_true, y_prob, n_resamples=19, rng=0)

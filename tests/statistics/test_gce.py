@@ -254,6 +254,7 @@ def test_a_whole_weight_is_a_repeated_observation(problem, quarter, data):
         assert weighted == pytest.approx(repeated, abs=1e-12), statistic
 
 
+@pytest.mark.slow(few_draws=True)
 @PROFILE
 @given(problem=problems(), quarter=QUARTER)
 def test_a_two_outcome_lens_shows_two_columns(problem, quarter):

@@ -180,6 +180,7 @@ def test_labels_that_vary_less_than_predicted_certify_no_small_error():
         assert ct.equivalence_test(y_true, prob, spread, **each).pvalue > 0.1
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_search_ends_in_extreme_data():
     """Certain predictions, all of them right or all of them wrong, and an error that no shift reaches."""
     group = np.arange(120) // 6
@@ -206,6 +207,7 @@ def ends(y_true, prob, **design):
     return low, high, ct.equivalence_test(y_true, prob, 0.1, **design).pvalue
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(("predicted", "label"), mostly_slow([(0.001, 0), (0.001, 1), (0.3, 1)]))
 def test_rounding_does_not_decide_how_much_equal_residuals_vary(predicted, label):
     """Lower ends were 0, .58 or .93, and upper ends .003 or .012, for weights in other units."""

@@ -26,6 +26,7 @@ write.table(cbind(m, max.col(m) - 1), "bare matrix.csv", sep = ",", row.names = 
 """
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed: apt-get install r-base-core")
 def test_files_of_r_are_read_at_once(tmp_path):
     subprocess.run(["Rscript", "-e", SCRIPT], cwd=tmp_path, check=True, capture_output=True, timeout=60)

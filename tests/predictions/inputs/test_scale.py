@@ -144,6 +144,7 @@ def test_pages_of_logits(tmp_path):
         assert texts[0] == texts[1]
 
 
+@pytest.mark.slow(few_draws=True)
 @settings(max_examples=60, deadline=None)
 @given(arrays(float, st.tuples(st.integers(1, 8), st.integers(2, 6)), elements=st.floats(-1000, 1000)))
 def test_the_softmax_is_that_of_loops(logits):
@@ -176,6 +177,7 @@ def test_one_and_two_observations_and_many_classes():
         )
 
 
+@pytest.mark.slow(few_draws=True)
 def test_large_arrays_of_single_precision_stay_single():
     logits = np.random.default_rng(0).normal(size=(4200, 1000)).astype(np.float32)
     found, _ = as_probabilities(logits, "y_prob", "logits")

@@ -77,6 +77,7 @@ def test_the_score_changes_by_more_than_chance_of_labels_that_are_alike():
     assert [abs(study._clear_change(study.rows[1])) for study in (independent, timed)] == [1, 0]
 
 
+@pytest.mark.slow(few_draws=True)
 def test_what_is_refused_and_cautioned():
     y_true, prob = stream_of()
     folds = np.arange(N) % 5

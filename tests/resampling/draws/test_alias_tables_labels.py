@@ -168,6 +168,7 @@ def test_frequencies(n_classes):
     assert abs((pearson - mean).sum()) <= STANDARD_ERRORS * np.sqrt(variance.sum())
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("n_classes", [33, *(pytest.param(k, marks=pytest.mark.slow) for k in N_CLASSES[1:])])
 def test_workers_and_blocks_do_not_matter(n_classes, monkeypatch):
     sample = make_sample(*problem(130, n_classes))

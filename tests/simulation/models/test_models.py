@@ -743,6 +743,7 @@ def test_both_truths_agree_within_their_errors():
     assert only == "Confidence()"
 
 
+@pytest.mark.slow(few_draws=True)
 def test_an_estimator_without_a_seed_is_the_same_in_every_process():
     """A process that trains it again must not find another classifier, also not within a pipeline."""
     forest = RandomForestClassifier(5)

@@ -249,6 +249,7 @@ def test_best_temperature_is_no_worse_than_the_grid():
         assert best.judged_before == caltest.calibration_error(y_true, prob, statistic=judge)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_the_temperature_of_the_log_score_is_where_its_derivative_vanishes():
     y_true, y_prob = three_classes(2000)
     prob = y_prob["T = 0.4"]

@@ -43,6 +43,7 @@ def test_the_wealth_is_that_of_the_twin(lead):
     check_against_the_twin(wrong, y_true[:20], 0.02 + 0.9 * prob[:20], np.arange(20), lead)
 
 
+@pytest.mark.slow(few_draws=True)
 def test_several_classes_are_averages_of_events():
     label, prob = stream(40, n_classes=3)
     time = np.arange(40) // 2

@@ -99,6 +99,7 @@ def test_arrow_batches_of_several_classes():
     assert CalibrationState.from_bytes(found["state"][0].as_py()) == expected
 
 
+@pytest.mark.slow(few_draws=True)
 def test_refusals(tmp_path):
     with pytest.raises(TypeError, match="column names"):
         arrow_states("y", "p")

@@ -147,6 +147,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("name", mostly_slow(BOMBS))
 def test_memory_is_not_taken_for_what_is_declared(name):
     """64 MB of zeros are 64 kB in a file, and are refused in less than 8 MB."""
