@@ -30,6 +30,7 @@ from tests.reference import recipes
 DATA = ROOT / "docs" / "data" / "clinical-programs.csv"
 PAGE = ROOT / "docs" / "clinical-programs.md"
 TESTS = "giviti_belt", "hosmer_lemeshow_test", "osius_rojek_test", "spiegelhalter_test", "stukel_test"
+CURVES = [(name, getattr(caltest.statistics, name)) for name in ("ICI", "E90", "Emax")]
 RECIPES: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
     "`set.seed(123)`, own risks": recipes.resource_selection,
     "`set.seed(43657)`, own risks": recipes.stats_geek,
@@ -39,6 +40,8 @@ RECIPES: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
     "`set.seed(1)`, fitted": recipes.uniform_feature,
     "`set.seed(1)`, square left out": lambda: recipes.uniform_feature(bent=True),
     "`set.seed(1)`, published model": recipes.frozen,
+    "`sim_dat`, published model": recipes.pmcalibration,
+    "sequential trials": recipes.sequential_trials,
     "`testdata`": lambda: recipes.calibration_curves(1782, 1000),
     "`set.seed(1783)`, new patients": lambda: recipes.calibration_curves(1783, 500),
 }
@@ -68,6 +71,7 @@ def names(y: np.ndarray, p: np.ndarray) -> dict[str, Any]:
         "expit": special.expit,
         "logit": special.logit,
         "m": {one.name: one.estimate for one in measures},
+        "w": {f"{name}": float(caltest.calibration_error(y, p, statistic=index("lowess"))) for name, index in CURVES},
         "hl": hl,
         "t": np.arange(1, 2000) / 2000,
     }

@@ -79,3 +79,20 @@ def gof_demo():
     a, b = (age - 45) / 14, (bmi - 27) / 4
     y = rng.binary(expit(-0.6 + 0.8 * a - 0.7 * a**2 + 0.5 * b + 0.4 * sex - 0.3 * treated))
     return own_risks(np.column_stack([age, bmi, sex, treated]), y)
+
+
+def pmcalibration():
+    """README and vignette of pmcalibration (stephenrho/pmcalibration): an interaction that the model leaves out."""
+    rng = RRandom(2345)
+    x, z = rng.normal(1000), rng.normal(1000)
+    return rng.binary(expit(-3 + x + z + 0.3 * x * z)).astype(int), expit(-3 + x + z)
+
+
+def sequential_trials():
+    """F. Harrell's page "Continuous Learning from Data" (fharrell.com, 2017): 1,169 of 50,000 trials.
+
+    The posterior probability that the treatment works in trials that ran to their end, and whether it does, computed in
+    R after ``set.seed(1)`` with ``Hmisc::gbayesMixPost``, as on the page.
+    """
+    y, p = np.loadtxt(Path(__file__).parent / "sequential_trials.csv", delimiter=",", skiprows=1).T
+    return y.astype(int), p
