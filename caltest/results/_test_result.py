@@ -393,8 +393,11 @@ class TestResult(Decision, ComponentResult):
         """Say how large the miscalibration is; with folds it is that of several models."""
         if self.fold_names:
             return []
-        known = self.l2_error is None or self.verdict.size is not None  # as a number of the answer
-        return [*([] if known else [self.l2_error.conclusion]), *self._usual_size()]
+        size = self.l2_error
+        if size is None or self.verdict.size is not None:  # as a number of the answer
+            return self._usual_size()
+        of_others = f"Without this hypothesis, that is of the predictions as they are, {size.clause}"
+        return [size.conclusion if self.of_calibration else of_others, *self._usual_size()]
 
     def _usual_size(self, name: str = "") -> list[str]:
         """Say what chance makes of the first statistic, by its name or another one."""
