@@ -17,7 +17,7 @@ from caltest.predictions._sample import Sample, induce
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._frames import read_observations, refuse_other_indexes
 from caltest.predictions.inputs._refusals import refuse_if, require
-from caltest.predictions.inputs._validation import SeedLike, one_of, validate_count, validate_rng
+from caltest.predictions.inputs._validation import SeedLike, one_of, refuse_missing, validate_count, validate_rng
 from caltest.results import Result
 from caltest.results._description import Description, Table, counted
 from caltest.results._progress import Progress, reporting
@@ -124,6 +124,8 @@ class OptimismCorrection(Result):
         Number of resamples that were drawn again because they lacked events or observations without.
     n_samples, n_events : int
         Number of observations and of events.
+    event : str
+        The label of the event, the larger one of two.
 
     See Also
     --------
@@ -149,6 +151,7 @@ class OptimismCorrection(Result):
     n_redrawn: int
     n_samples: int
     n_events: int
+    event: str
 
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
 
@@ -185,6 +188,8 @@ class OptimismCorrection(Result):
             "Corrected values estimate those of new patients from the same place, for models that are made in the same "
             "way. They have no intervals, and say nothing of other places."
         ]
+        if self.event not in {"1", "1.0", "True"}:
+            remarks.append(f"Events are the labels {self.event!r}, the larger one of two.")
         if self.n_redrawn:
             remarks.append(f"{counted(self.n_redrawn, 'resample')} without events, or with events only: drawn again.")
         fewer = [one.words for one in self.measures if one.n_used < self.n_resamples]
@@ -335,7 +340,7 @@ def optimism_corrected(
                 training[k], test[k] = apparent, measured(everyone, prob)
             report(k + 1, number)
     single, curve = np.split(apparent, [len(_WORDS)])
-    optimism = (training - test)[:, len(_WORDS) :].mean(axis=0)
+    optimism = (training[:, len(_WORDS) :] - test[:, len(_WORDS) :]).mean(axis=0)
     measures = [_corrected(*one) for one in zip(_WORDS.items(), single, training.T, test.T, strict=False)]
     measures += [_of_curve(one, curve, optimism, number) for one in distances]
     return OptimismCorrection(
@@ -346,6 +351,7 @@ def optimism_corrected(
         n_redrawn=redrawn,
         n_samples=len(event),
         n_events=int(event.sum()),
+        event=str(label[event][0]),
     )
 
 
@@ -353,6 +359,7 @@ def _validate_labels(label: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which observations have the event."""
     must = "`y` must hold one label of each observation"
     require(label.ndim == 1, must, f"an array of shape {label.shape}")
+    refuse_missing(label, "y")
     known = np.unique(label)
     refuse_if(len(known) != 2, f"`y` must hold two labels, with an event and without, got {len(known)}.")
     event = np.asarray(label == known[1])
@@ -421,10 +428,10 @@ def _deviations(sample: Sample, smoother: str, grid: Floats) -> Floats:
 
 def _corrected(named: tuple[str, str], apparent: float, before: Floats, after: Floats) -> CorrectedMeasure:
     """Return a measure minus the mean of its optimism, from training and test values ``(n_resamples,)``."""
-    used = np.isfinite(before - after) & np.isfinite(apparent)
+    used = np.isfinite(before) & np.isfinite(after) & np.isfinite(apparent)
     n_used = int(used.sum())
     trained, tested = (float(one[used].mean()) if n_used else math.nan for one in (before, after))
-    error = float(np.std((before - after)[used], ddof=1)) / math.sqrt(n_used) if n_used > 1 else math.nan
+    error = float(np.std(before[used] - after[used], ddof=1)) / math.sqrt(n_used) if n_used > 1 else math.nan
     return CorrectedMeasure(
         *named,
         apparent=float(apparent) if np.isfinite(apparent) else math.nan,

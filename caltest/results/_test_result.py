@@ -396,8 +396,8 @@ class TestResult(Decision, ComponentResult):
         size = self.l2_error
         if size is None or self.verdict.size is not None:  # as a number of the answer
             return self._usual_size()
-        of_others = f"Without this hypothesis, that is of the predictions as they are, {size.clause}"
-        return [size.conclusion if self.of_calibration else of_others, *self._usual_size()]
+        said = size.conclusion if self.of_calibration else f"Of the predictions as they are, {size.clause}"
+        return [said, *self._usual_size()]
 
     def _usual_size(self, name: str = "") -> list[str]:
         """Say what chance makes of the first statistic, by its name or another one."""

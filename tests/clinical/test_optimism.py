@@ -180,6 +180,21 @@ def test_predictions_of_0_and_1_are_counted():
     assert "nan" not in str(found)
 
 
+def test_separated_labels_are_counted_without_warnings():
+    x = np.random.default_rng(3).normal(size=(60, 2))
+    result = optimism_corrected(LogisticRegression(C=1e6), x, x[:, 0] > 0, n_resamples=3, rng=0)
+    assert [result[name].n_used for name in ("calibration_slope", "c_statistic")] == [0, 3]
+
+
+def test_the_label_of_the_event_is_printed():
+    """Of "case" and "control" the event is "control", which a reader may not expect."""
+    x, y = patients()
+    result = optimism_corrected(LogisticRegression(), x, np.where(y, "case", "control"), n_resamples=2, rng=0)
+    assert (result.event, result.n_events) == ("control", int((y == 0).sum()))
+    assert "Events are the labels 'control', the larger one of two." in str(result)
+    assert "Events are" not in str(optimism_corrected(LogisticRegression(), x, y == 1, n_resamples=2, rng=0))
+
+
 def test_resamples_of_one_label_are_drawn_again(monkeypatch):
     x, y = patients()
 
@@ -217,6 +232,7 @@ def test_frames_names_and_iteration():
     ("y", "more", "words"),
     [
         (np.arange(150) % 3, {}, "`y` must hold two labels, with an event and without, got 3"),
+        (np.where(np.arange(150) == 3, np.nan, np.arange(150) % 2), {}, "`y`: 1 label is missing, of 150"),
         (np.arange(150) < 9, {}, "`y` must have 10 events and 10 observations without at least, got 9 and 141"),
         (np.arange(150) % 2, {"validation": "jackknife"}, "`validation`"),
         (np.arange(150) % 2, {"n_resamples": 0}, "`n_resamples`"),

@@ -163,7 +163,8 @@ def test_printed():
 Tolerance test of calibration (confidence, 899 observations, 2 outcomes)
 The standardised miscalibration is shown to be above 0.05 (p = 9.746e-11): it is
 at least 0.2236 (95 % confidence). The decision is made at the 5 % level.
-The l2 calibration error is 0.1148 (95 % confidence interval 0.0949 to 0.1355).
+Of the predictions as they are, the l2 calibration error is 0.1148 (95 %
+confidence interval 0.0949 to 0.1355).
 In brackets: what is compatible with these data, with 95 % confidence.
 Standardised miscalibration: at least 0.2236 (95 % confidence).
 What to do: Do not use these predictions as they are: recalibrate them and test

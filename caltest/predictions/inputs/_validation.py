@@ -408,14 +408,14 @@ def _advice_on_texts(values: NDArray[Any]) -> str:
     return f" such as {str(values.flat[0])!r}: pass numbers, {sign}"
 
 
-def refuse_missing(label: Any) -> None:
+def refuse_missing(label: Any, name: str = "y_true") -> None:
     """Raise ValueError if labels are missing, which are therefore no classes: how many of how many, the first rows."""
     import pandas as pd
 
     missing = np.flatnonzero(pd.isna(np.asarray(label)))
     if missing.size:
         what = "1 label is" if missing.size == 1 else f"{missing.size:,} labels are"
-        refuse(f"`y_true`: {what} missing, of {len(label):,} ({_first(missing)}). {_LEAVE_OUT}: ~pandas.isna(y_true).")
+        refuse(f"`{name}`: {what} missing, of {len(label):,} ({_first(missing)}). {_LEAVE_OUT}: ~pandas.isna({name}).")
 
 
 _LEAVE_OUT = "Leave these observations out of all arguments"
