@@ -55,7 +55,7 @@ class Design:
     @cached_property
     def frequency(self) -> float:
         """Share of patients with the event."""
-        z, weight = np.polynomial.hermite_e.hermegauss(101)
+        z, weight = _normal_nodes()
         true = expit(self.shift + self.slope * (self.mean + self.spread * z))
         return float(true @ weight / weight.sum())
 
@@ -79,6 +79,11 @@ class Design:
     def targets(self) -> dict[str, float]:
         """What the measures are in a population."""
         return _targets(replace(self, events=1, correlation=0.0))
+
+
+@cache
+def _normal_nodes() -> tuple[Floats, Floats]:
+    return np.polynomial.hermite_e.hermegauss(101)
 
 
 @cache

@@ -99,7 +99,7 @@ def measures(design: Design, rng: np.random.Generator) -> Iterator[Found]:
     yield from covered("intercept", large.intercept_interval, _intercept(prob, true))
     yield from covered("calibration_slope", slope.interval, target["calibration_slope"])
     for name, one in (brier_scores(sample, missed) | likelihood_indexes(sample, cells, missed)).items():
-        if name != "unreliability_index":  # whose interval is that of a region
+        if name != "unreliability_index":  # whose target is that of these patients
             yield from covered(name, one.interval, target[name])
     yield from covered("c_statistic", c_statistic(sample, missed)[1], target["c_statistic"])
     benefit = NetBenefit.at(sample, design.threshold, missed)
@@ -109,6 +109,21 @@ def measures(design: Design, rng: np.random.Generator) -> Iterator[Found]:
         yield from rejected("observed_expected, p-value", large.pvalue)
         if not math.isnan(slope.slope):
             yield from rejected("calibration_slope, p-value", slope.pvalue)
+
+
+def unreliability(design: Design, rng: np.random.Generator) -> Iterator[Found]:
+    """Measure the interval of U, and how often it begins above 0 if predictions are calibrated.
+
+    Its target is the gain of the best intercept and slope on infinitely many labels of these patients, twice the mean
+    divergence of true risks from predicted ones, because the true logits are linear in the predicted ones.
+    """
+    event, prob, true, _ = design.patients(rng)
+    if not 0 < event.sum() < design.n:
+        return
+    sample = make_sample(event, prob)
+    found = likelihood_indexes(sample, sample.once(EventCells.of), LEVEL / 2)["unreliability_index"].interval
+    divergence = true * np.log(true / prob) + (1 - true) * (np.log1p(-true) - np.log1p(-prob))
+    yield from covered("unreliability_index", found, 2 * float(divergence.mean()))
 
 
 def _intercept(prob: np.ndarray, true: np.ndarray) -> float:
@@ -265,7 +280,7 @@ def optimism(design: Fitted, rng: np.random.Generator) -> Iterator[Found]:
     x, _, event = design.patients(design.n, rng)
     try:
         model = design.model.fit(x, event)
-        result = optimism_corrected(design.model, x, event, n_resamples=50, rng=rng)
+        result = optimism_corrected(design.model, x, event, n_resamples=20, smoother="lowess", rng=rng)
     except ValueError:
         return
     new, true, _ = design.patients(20_000, rng)
@@ -457,18 +472,19 @@ STUDIES: dict[str, Study] = {
         [*USUAL, *SHIFTED, *TOO_EXTREME, *STRONG, *RARE, *RARE_WRONG, *CLUSTERS, *CLUSTERS_WRONG],
         1000,
     ),
-    "tests": Study(tests, [*USUAL, *STRONG[1:], RARE[0], RARE[2], *CLUSTERS], 500),
+    "unreliability": Study(unreliability, [*USUAL, *SHIFTED, *TOO_EXTREME, *STRONG, *RARE, *RARE_WRONG], 1000),
+    "tests": Study(tests, [*USUAL, *STRONG[1:], RARE[0], RARE[2], *CLUSTERS], 1000),
     "cutoffs": Study(cutoffs, [*USUAL, LARGE[0], *SHIFTED, LARGE[1], *TOO_EXTREME, LARGE[2], RARE[0], *CLUSTERS], 400),
     "updates": Study(updates, SHIFTED, 1000),
     "sites": Study(sites, [Sites(k, n, tau) for k in (10, 30) for n in (20, 50) for tau in (0.0, 0.3)], 400),
-    "widths": Study(widths, [Wanted(0, mean, 1.2, one) for mean in (-1.9, -3.5) for one in WIDTHS], 200),
+    "widths": Study(widths, [Wanted(0, mean, 1.2, one) for mean in (-1.9, -3.5) for one in WIDTHS], 1000),
     "decomposition": Study(decomposition, [*USUAL, *TOO_EXTREME, RARE[0], *CLUSTERS], 400),
     "fitted": Study(fitted, [Fitted(events) for events in (20, 50, 200)], 400),
-    "giviti": Study(giviti, [*USUAL, *TOO_EXTREME, *STRONG[1:], RARE[0], RARE[2]], 400),
+    "giviti": Study(giviti, [*USUAL, *TOO_EXTREME, *STRONG[1:], *RARE], 400),
     "curves": Study(
         curves, [*USUAL, *SHIFTED, *TOO_EXTREME, *RARE, RARE_WRONG[0], *CLUSTERS[1:], CLUSTERS_WRONG[1]], 400
     ),
     "segments": Study(segments, [*USUAL, RARE[0], CLUSTERS[2]], 400),
-    "optimism": Study(optimism, [Fitted(events, 4, 4) for events in (20, 50, 200)], 200),
+    "optimism": Study(optimism, [Fitted(events, 4, 4) for events in (20, 50, 200)], 400),
 }
 """The studies, in the order in which they are measured."""
