@@ -105,6 +105,7 @@ def _targets(design: Design) -> dict[str, float]:
     }
 
 
+FEW = [Design(8), Design(8, -7.63)]
 USUAL = [Design(events) for events in (20, 50, 200)]
 SHIFTED = [Design(events, shift=0.4) for events in (20, 50, 200)]
 TOO_EXTREME = [Design(events, slope=0.6) for events in (20, 50, 200)]

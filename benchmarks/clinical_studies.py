@@ -14,6 +14,7 @@ import caltest
 from benchmarks.clinical_designs import (
     CLUSTERS,
     CLUSTERS_WRONG,
+    FEW,
     LARGE,
     RARE,
     RARE_WRONG,
@@ -88,7 +89,7 @@ def rejected(name: str, pvalue: float) -> Iterator[Found]:
 
 
 def measures(design: Design, rng: np.random.Generator) -> Iterator[Found]:
-    """Measure intervals of all but U and the distances to curves; p-values of ratio and slope of calibrated ones."""
+    """Measure intervals of all but the distances to curves, and p-values of ratio and slope of calibrated ones."""
     event, prob, true, groups = design.patients(rng)
     if not 0 < event.sum() < design.n:
         return
@@ -99,8 +100,8 @@ def measures(design: Design, rng: np.random.Generator) -> Iterator[Found]:
     yield from covered("intercept", large.intercept_interval, _intercept(prob, true))
     yield from covered("calibration_slope", slope.interval, target["calibration_slope"])
     for name, one in (brier_scores(sample, missed) | likelihood_indexes(sample, cells, missed)).items():
-        if name != "unreliability_index":  # whose target is that of these patients
-            yield from covered(name, one.interval, target[name])
+        of_these = _unreliability(prob, true)
+        yield from covered(name, one.interval, of_these if name == "unreliability_index" else target[name])
     yield from covered("c_statistic", c_statistic(sample, missed)[1], target["c_statistic"])
     benefit = NetBenefit.at(sample, design.threshold, missed)
     yield from covered("net_benefit", benefit.confidence_interval, target["net_benefit"])
@@ -111,19 +112,12 @@ def measures(design: Design, rng: np.random.Generator) -> Iterator[Found]:
             yield from rejected("calibration_slope, p-value", slope.pvalue)
 
 
-def unreliability(design: Design, rng: np.random.Generator) -> Iterator[Found]:
-    """Measure the interval of U, and how often it begins above 0 if predictions are calibrated.
+def _unreliability(prob: np.ndarray, true: np.ndarray) -> float:
+    """Return U of infinitely many labels of these patients, twice the mean divergence of true from predicted risks.
 
-    Its target is the gain of the best intercept and slope on infinitely many labels of these patients, twice the mean
-    divergence of true risks from predicted ones, because the true logits are linear in the predicted ones.
+    The true logits are linear in the predicted ones, so that the best intercept and slope are those of the design.
     """
-    event, prob, true, _ = design.patients(rng)
-    if not 0 < event.sum() < design.n:
-        return
-    sample = make_sample(event, prob)
-    found = likelihood_indexes(sample, sample.once(EventCells.of), LEVEL / 2)["unreliability_index"].interval
-    divergence = true * np.log(true / prob) + (1 - true) * (np.log1p(-true) - np.log1p(-prob))
-    yield from covered("unreliability_index", found, 2 * float(divergence.mean()))
+    return 2 * float((true * np.log(true / prob) + (1 - true) * (np.log1p(-true) - np.log1p(-prob))).mean())
 
 
 def _intercept(prob: np.ndarray, true: np.ndarray) -> float:
@@ -469,10 +463,9 @@ def segments(design: Design, rng: np.random.Generator) -> Iterator[Found]:
 STUDIES: dict[str, Study] = {
     "measures": Study(
         measures,
-        [*USUAL, *SHIFTED, *TOO_EXTREME, *STRONG, *RARE, *RARE_WRONG, *CLUSTERS, *CLUSTERS_WRONG],
+        [FEW[0], *USUAL, *SHIFTED, *TOO_EXTREME, *STRONG, FEW[1], *RARE, *RARE_WRONG, *CLUSTERS, *CLUSTERS_WRONG],
         1000,
     ),
-    "unreliability": Study(unreliability, [*USUAL, *SHIFTED, *TOO_EXTREME, *STRONG, *RARE, *RARE_WRONG], 1000),
     "tests": Study(tests, [*USUAL, *STRONG[1:], RARE[0], RARE[2], *CLUSTERS], 1000),
     "cutoffs": Study(cutoffs, [*USUAL, LARGE[0], *SHIFTED, LARGE[1], *TOO_EXTREME, LARGE[2], RARE[0], *CLUSTERS], 400),
     "updates": Study(updates, SHIFTED, 1000),

@@ -33,7 +33,7 @@ def c_statistic(sample: Sample, missed: float) -> tuple[float, ConfidenceInterva
         event = sample.outcome > 0
         end = missed ** (1 / min(np.count_nonzero(event), np.count_nonzero(~event)))
         return value, ConfidenceInterval(end, 1.0) if value else ConfidenceInterval(0.0, 1 - end)
-    return value, logit_interval(value, influence, sample, missed, _rarer(sample))
+    return value, logit_interval(value, influence, sample, missed, rarer(sample))
 
 
 def placements(sample: Sample) -> tuple[float, Floats]:
@@ -50,7 +50,7 @@ def placements(sample: Sample) -> tuple[float, Floats]:
     others_below, events_below = _below(place, of_others), _below(place, of_events)
     placement = np.where(event, others_below / rest, 1 - events_below / total)
     value = float(np.average(placement, weights=of_events))
-    if _rarer(sample) < _FEWEST_UNITS:
+    if rarer(sample) < _FEWEST_UNITS:
         return value, np.full(sample.n_samples, math.nan)
     influence = (placement - value) * np.where(event, 1 / total, 1 / rest) * sample.n_samples
     if sample.group is None:  # the variances of the placements of events and of others have a mean each
@@ -64,7 +64,7 @@ def concordance(prob: Floats, of_events: Floats, of_others: Floats) -> float:
     return float(np.average(_below(_places(prob), of_others) / of_others.sum(), weights=of_events))
 
 
-def _rarer(sample: Sample) -> int:
+def rarer(sample: Sample) -> int:
     """Return the number of observations with the rarer label, or of the groups that hold them."""
     happened, group = sample.outcome > 0, sample.group
     if group is None:

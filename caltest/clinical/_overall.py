@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from caltest.clinical._discrimination import rarer
 from caltest.clinical._unreliability import unreliability_interval
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.scores._mean_interval import UNKNOWN, mean_interval
@@ -34,7 +35,12 @@ class Overall:
 
 
 def brier_scores(sample: Sample, missed: float) -> dict[str, Overall]:
-    r"""Return the Brier score B, the mean of :math:`(y - p)^2`, and :math:`1 - B / (\bar y (1 - \bar y))`."""
+    r"""Return the Brier score B, the mean of :math:`(y - p)^2`, and :math:`1 - B / (\bar y (1 - \bar y))`.
+
+    Here and in `likelihood_indexes` what compares predictions with the frequency of the event has Student's quantile
+    for the number of the rarer label, or of the groups with it, minus 1: these show how much it varies, as they do of
+    the c-statistic.
+    """
     outcome, prob, weight = sample.outcome * 1.0, sample.event, sample.weight
     score = Overall.of_mean(
         np.square(outcome - prob), sample, missed, float(np.average(prob * (1 - prob), weights=weight))
@@ -47,7 +53,8 @@ def brier_scores(sample: Sample, missed: float) -> dict[str, Overall]:
     each = np.square(outcome - prob) - score.estimate
     influence = -each / variance + score.estimate / variance**2 * (1 - 2 * mean) * (outcome - mean)
     influence[np.abs(influence) < _ROUNDING] = 0.0  # of predictions that all equal the frequency nothing else is left
-    return {"brier": score, "scaled_brier": Overall(scaled, mean_interval(scaled, influence, sample, missed))}
+    interval = mean_interval(scaled, influence, sample, missed, rarer(sample))
+    return {"brier": score, "scaled_brier": Overall(scaled, interval)}
 
 
 def likelihood_indexes(sample: Sample, cells: EventCells, missed: float) -> dict[str, Overall]:
@@ -83,12 +90,12 @@ def likelihood_indexes(sample: Sample, cells: EventCells, missed: float) -> dict
     share, bound = -math.expm1(-gain) / -math.expm1(-most), -math.expm1(-most)
     of_share = math.exp(-gain) * (gained - gain) / bound - share * math.exp(-most) * (possible - most) / bound
     index, of_quality = gain - 1 / number, gained - gain - (missed_gain - miss)
-    quality = gain - miss + 1 / number
+    quality, units = gain - miss + 1 / number, rarer(inner)
     return {
-        "discrimination_index": Overall(index, mean_interval(index, gained - gain, inner, missed)),
+        "discrimination_index": Overall(index, mean_interval(index, gained - gain, inner, missed, units)),
         "unreliability_index": Overall(miss - 2 / number, reliable, if_calibrated=0.0),
-        "quality_index": Overall(quality, mean_interval(quality, of_quality, inner, missed)),
-        "r2": Overall(share, mean_interval(share, of_share, inner, missed)),
+        "quality_index": Overall(quality, mean_interval(quality, of_quality, inner, missed, units)),
+        "r2": Overall(share, mean_interval(share, of_share, inner, missed, units)),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -73,7 +73,9 @@ class Spread:
         return float(stdtrit(max(sample.n_groups - 1, 1), 1 - missed))
 
 
-def mean_interval(estimate: float, influence: Floats, sample: Sample, missed: float) -> ConfidenceInterval:
+def mean_interval(
+    estimate: float, influence: Floats, sample: Sample, missed: float, n_units: int | None = None
+) -> ConfidenceInterval:
     r"""Return the interval of an estimate that is a smooth function of means of independent observations.
 
     With the standard error s and the standardised third moment g of what units add to the estimate, the ends are those
@@ -81,9 +83,16 @@ def mean_interval(estimate: float, influence: Floats, sample: Sample, missed: fl
 
     .. math:: \hat t - s\, h(\pm z), \qquad h(x) = \frac3g \Bigl[\bigl(1 + g (x - g / 6)\bigr)^{1/3} - 1\Bigr].
 
-    NaN where nothing varies, or with too few units.
+    If only some units show how much it varies, z is at least the quantile of Student's distribution for their number
+    minus 1. NaN where nothing varies, or with too few units.
     """
-    return spread_interval(estimate, Spread.of(influence, sample, missed))
+    from scipy.special import stdtrit
+
+    spread = Spread.of(influence, sample, missed)
+    if spread is not None and n_units is not None:
+        least = float(stdtrit(n_units - 1, 1 - missed)) if n_units > 1 else math.nan
+        spread = None if math.isnan(least) else replace(spread, quantile=max(spread.quantile, least))
+    return spread_interval(estimate, spread)
 
 
 def spread_interval(estimate: float, spread: Spread | None) -> ConfidenceInterval:
