@@ -475,7 +475,7 @@ STUDIES: dict[str, Study] = {
     "fitted": Study(fitted, [Fitted(events) for events in (20, 50, 200)], 400),
     "giviti": Study(giviti, [*USUAL, *TOO_EXTREME, *STRONG[1:], *RARE], 400),
     "curves": Study(
-        curves, [*USUAL, *SHIFTED, *TOO_EXTREME, *RARE, RARE_WRONG[0], *CLUSTERS[1:], CLUSTERS_WRONG[1]], 400
+        curves, [FEW[0], *USUAL, *SHIFTED, *TOO_EXTREME, *RARE, RARE_WRONG[0], *CLUSTERS[1:], CLUSTERS_WRONG[1]], 400
     ),
     "segments": Study(segments, [*USUAL, RARE[0], CLUSTERS[2]], 400),
     "optimism": Study(optimism, [Fitted(events, 4, 4) for events in (20, 50, 200)], 400),

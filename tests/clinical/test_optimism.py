@@ -1,15 +1,19 @@
 """Internal validation: the numbers of R with R's resamples, cross-validation by loops, and models of known truth."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
+from scipy.stats import binom, multinomial
 from sklearn.datasets import load_breast_cancer
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from caltest.clinical import _optimism, optimism_corrected
 from caltest.predictions._sample import induce
@@ -145,27 +149,60 @@ def test_cross_validation_by_loops():
     assert found.validation == "cross-validation"
 
 
-@pytest.mark.nightly
-def test_corrected_values_are_those_of_new_patients():
-    """A model of 8 features for 120 patients, 40 times: slope, c and Brier score on average as on 5,000 others.
+def test_a_frequency_keeps_one_nth_of_its_optimism():
+    """A model that predicts the frequency f of n labels has a Brier score whose optimism is known.
 
-    The bootstrap has little bias here: the mean difference is within 4 standard errors and a fifth of the optimism.
+    The mean over all resamples corrects f (1 - f) to f (1 - f) (1 + 2 / n). Among new patients with the risk q, the
+    model has q (1 - q) (1 + 1 / n) on average. The mean of corrected values misses that by an nth of the mean optimism.
     """
-    rng, differences, optimism = np.random.default_rng(5), [], []
-    names = ("calibration_slope", "c_statistic", "brier")
-    for seed in range(40):
-        x = rng.normal(size=(5_120, 8))
-        y = rng.random(5_120) < expit(x[:, :3].sum(axis=1))
-        found = optimism_corrected(MODEL, x[:120], y[:120], n_resamples=20, smoother="lowess", rng=seed)
-        prob = MODEL.fit(x[:120], y[:120]).predict_proba(x[120:])
-        truth = _optimism._measures(induce(prob, y[120:].astype(int)))
-        true = dict(zip(_optimism._WORDS, truth, strict=True))
-        differences.append([found[name].corrected - true[name] for name in names])
-        optimism.append([found[name].apparent - true[name] for name in names])
-    error = np.std(differences, axis=0, ddof=1) / 40**0.5
-    bias, true_optimism = np.mean(differences, axis=0), np.abs(np.mean(optimism, axis=0))
-    assert (np.abs(bias) < 4 * error + true_optimism / 5).all()
-    assert (true_optimism > 4 * np.std(optimism, axis=0, ddof=1) / 40**0.5).all()
+    n, n_resamples, q = 60, 400, 0.4
+    for events in (12, 24):
+        y, f = (np.arange(n) < events).astype(int), events / n
+        found = optimism_corrected(
+            DummyClassifier(strategy="prior"), np.zeros((n, 1)), y, n_resamples=n_resamples, smoother="lowess", rng=1
+        )
+        possible = np.arange(1, n) / n
+        chance = binom.pmf(np.arange(1, n), n, f)
+        optimism = possible * (1 - possible) - f * (1 - f) - (possible - f) ** 2
+        error = np.sqrt(chance @ (optimism - chance @ optimism) ** 2 / n_resamples)
+        brier = found["brier"]
+        assert brier.apparent == pytest.approx(f * (1 - f))
+        assert abs(brier.corrected - f * (1 - f) * (1 + 2 / n)) < 4 * error
+    every, weight = np.arange(n + 1) / n, binom.pmf(np.arange(n + 1), n, q)
+    apparent, truth = weight @ (every * (1 - every)), q * (1 - q) * (1 + 1 / n)
+    assert weight @ (every * (1 - every)) * (1 + 2 / n) - truth == pytest.approx((apparent - truth) / n)
+
+
+def test_optimism_is_that_of_all_resamples():
+    """A tree with one feature of two values predicts frequencies; every resample of 40 patients has its chance.
+
+    The optimism of c and of the Brier score is within 4 standard errors of the mean over all resamples.
+    """
+    counts = np.array([8, 12, 13, 7])  # patients by feature 0 and 1, label 0 and 1
+    x, y, n, n_resamples = np.repeat([0, 0, 1, 1], counts), np.repeat([0, 1, 0, 1], counts), 40, 400
+    model = DecisionTreeClassifier(max_depth=1, random_state=0)
+    found = optimism_corrected(model, x[:, None], y, n_resamples=n_resamples, smoother="lowess", rng=2)
+    first = np.array(list(combinations(range(n + 3), 3)))  # where four numbers with the sum n end
+    drawn = np.diff(first, axis=1, prepend=-1, append=n + 3) - 1
+    chance = multinomial.pmf(drawn, n, counts / n)
+    low = drawn[:, 1] / np.maximum(drawn[:, 0] + drawn[:, 1], 1)
+    high = drawn[:, 3] / np.maximum(drawn[:, 2] + drawn[:, 3], 1)
+
+    def brier(cells):
+        of_low = cells[..., 0] * low**2 + cells[..., 1] * (1 - low) ** 2
+        return (of_low + cells[..., 2] * high**2 + cells[..., 3] * (1 - high) ** 2) / n
+
+    def c(cells):
+        without, events = cells[..., 0] + cells[..., 2], cells[..., 1] + cells[..., 3]
+        gap = cells[..., 3] / np.maximum(events, 1) - cells[..., 2] / np.maximum(without, 1)
+        return (1 + np.sign(high - low) * gap) / 2
+
+    for name, measured in (("brier", brier), ("c_statistic", c)):
+        optimism = measured(drawn) - measured(counts)
+        mean = chance @ optimism
+        error = np.sqrt(chance @ (optimism - mean) ** 2 / n_resamples)
+        assert abs(found[name].optimism - mean) < 4 * error, name
+        assert abs(mean) > 4 * error, name
 
 
 def test_predictions_of_0_and_1_are_counted():

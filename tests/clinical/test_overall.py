@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from scipy.special import expit, logit
+from scipy.special import expit, logit, stdtrit
 
 from caltest.clinical._overall import brier_scores, likelihood_indexes
 from caltest.estimation.event._event_cells import EventCells
@@ -27,6 +27,11 @@ def jackknife(value, y, p):
     return np.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum())
 
 
+def students(y):
+    """The quantile for as many units as the rarer label has."""
+    return stdtrit(min(y.sum(), len(y) - y.sum()) - 1, 1 - MISSED)
+
+
 def test_brier_scores(problem):
     y, p = problem
     found = brier_scores(make_sample(y, p), MISSED)
@@ -38,7 +43,8 @@ def test_brier_scores(problem):
 
     assert found["scaled_brier"].estimate == pytest.approx(scaled(y, p))
     for name, value in (("brier", lambda y, p: np.mean((y - p) ** 2)), ("scaled_brier", scaled)):
-        width = np.diff(found[name].interval)[0] / (2 * 1.96)
+        quantile = 1.96 if name == "brier" else students(y)
+        width = np.diff(found[name].interval)[0] / (2 * quantile)
         assert width == pytest.approx(jackknife(value, y, p), rel=0.05), name
 
 
@@ -72,8 +78,42 @@ def test_likelihood_indexes_are_those_of_statsmodels(problem):
         return value
 
     for name in ("discrimination_index", "quality_index", "r2"):
-        width = np.diff(found[name].interval)[0] / (2 * 1.96)
+        width = np.diff(found[name].interval)[0] / (2 * students(y))
         assert width == pytest.approx(jackknife(of_name(name), y, p), rel=0.08), name
+
+
+@pytest.mark.slow(few_draws=True)
+@pytest.mark.parametrize("n_events", [4, 8])
+def test_intervals_of_few_events_cover(n_events):
+    """Among 30 others, as often as they say up to 4 standard errors; with a normal quantile R2 would in 85 or 90 %."""
+    rng, sets, names = np.random.default_rng(6), 1_000, ("r2", "discrimination_index", "scaled_brier")
+    y = (np.arange(n_events + 30) < n_events).astype(int)
+    prior = logit(n_events / len(y))
+
+    def patients(y):
+        return expit(prior - 1.5**2 / 2 + rng.normal(1.5 * 1.5 * y, 1.5))
+
+    many = np.repeat([1, 0], [n_events * 20_000, 30 * 20_000])
+    sample = make_sample(many, patients(many))
+    truth = brier_scores(sample, MISSED) | likelihood_indexes(sample, sample.once(EventCells.of), MISSED)
+    missed = np.zeros(len(names))
+    for _ in range(sets):
+        sample = make_sample(y, patients(y))
+        found = brier_scores(sample, MISSED) | likelihood_indexes(sample, sample.once(EventCells.of), MISSED)
+        ends = [found[name].interval for name in names]
+        missed += [not low <= truth[name].estimate <= high for name, (low, high) in zip(names, ends, strict=True)]
+    assert (missed / sets <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / sets)).all(), missed
+
+
+def test_a_single_event_has_no_interval():
+    """It does not show how much a comparison with the frequency of the event varies."""
+    p = np.linspace(0.02, 0.95, 41)
+    sample = make_sample((np.arange(41) == 30).astype(int), p)
+    found = brier_scores(sample, MISSED) | likelihood_indexes(sample, sample.once(EventCells.of), MISSED)
+    for name in ("scaled_brier", "r2", "discrimination_index", "quality_index"):
+        assert np.isfinite(found[name].estimate), name
+        assert np.isnan(found[name].interval).all(), name
+    assert np.isfinite(found["brier"].interval).all()
 
 
 def test_predictions_of_0_and_1_are_left_out_of_the_likelihood(problem):

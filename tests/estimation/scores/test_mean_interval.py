@@ -48,6 +48,18 @@ def test_groups_are_added_up():
     assert transformed(-high / error, skewness) == pytest.approx(stdtrit(9, 0.025))
 
 
+def test_few_units_that_vary_have_students_quantile():
+    """If there are fewer groups than these units, that of the groups is the larger one."""
+    values = np.tile([-1.0, 1.0], 20)
+    reach = values.std(ddof=1) / np.sqrt(40)
+    low, high = mean_interval(3.0, values, sample_of(40), 0.025, 5)
+    assert (low, high) == pytest.approx((3 - stdtrit(4, 0.975) * reach, 3 + stdtrit(4, 0.975) * reach))
+    assert np.isnan(mean_interval(3.0, values, sample_of(40), 0.025, 1)).all()
+    grouped = sample_of(40, groups=np.arange(40) // 4)
+    values = np.random.default_rng(1).normal(size=40)
+    assert mean_interval(3.0, values, grouped, 0.025, 20) == mean_interval(3.0, values, grouped, 0.025)
+
+
 def test_nothing_is_said_where_nothing_varies_or_with_few_units():
     assert np.isnan(mean_interval(1.0, np.zeros(40), sample_of(40), 0.025).low)
     assert np.isnan(mean_interval(1.0, np.arange(5.0) - 2, sample_of(5), 0.025).low)
