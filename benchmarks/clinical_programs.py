@@ -36,6 +36,7 @@ RECIPES: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
     "`set.seed(43657)`, own risks": recipes.stats_geek,
     "`mtcars`, am ~ wt + hp": lambda: recipes.mtcars("am", "wt", "hp"),
     "`mtcars`, vs ~ wt + mpg": lambda: recipes.mtcars("vs", "wt", "mpg"),
+    "`colon`, 5-year deaths": recipes.colon,
     "`gof_demo`, own risks": recipes.gof_demo,
     "`set.seed(1)`, fitted": recipes.uniform_feature,
     "`set.seed(1)`, square left out": lambda: recipes.uniform_feature(bent=True),
@@ -58,7 +59,7 @@ def names(y: np.ndarray, p: np.ndarray) -> dict[str, Any]:
     measures = caltest.clinical.clinical_calibration(y, p, n_resamples=19, rng=0)
 
     def hl(groups: int) -> Any:
-        edges = caltest.Edges(np.quantile(p, np.arange(1, groups) / groups), closed="right")
+        edges = caltest.Edges(np.unique(np.quantile(p, np.arange(groups + 1) / groups))[1:-1], closed="right")
         return caltest.hosmer_lemeshow_test(y, p, partition=edges, covariance="mean", method="asymptotic")
 
     return {

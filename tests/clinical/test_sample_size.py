@@ -50,6 +50,24 @@ def test_the_numbers_of_pmvalsampsize():
     assert number(expit(binormal(0.018, 0.8, -4.7)), "calibration_slope", width=0.2 * ratio) == 16175
 
 
+@pytest.mark.parametrize(
+    ("prevalence", "c", "width", "slope_width", "c_width", "lp", "patients"),
+    [
+        (0.018, 0.8, 1.0, 0.2, 0.1, ("normal", -5, 2.5), (905, 4534, 4252)),
+        (0.43, 0.8, 0.2, 0.2, 0.1, ("beta", 1.33, 1.75), (510, 2053, 308)),
+        (0.2, 0.75, 0.4, 0.3, 0.15, ("normal", -1.7, 1.0), (390, 1696, 253)),
+    ],
+)
+def test_the_program_pmvalsampsize(prevalence, c, width, slope_width, c_width, lp, patients):
+    """pmvalsampsize 0.2.1 of PyPI, the authors' program in Python, run with ``simobs=1000``: NumPy's seed is 123456."""
+    ratio, risks = Z / 1.96, risks_with(prevalence, c)
+    drawn = getattr(np.random.RandomState(123456), lp[0])(*lp[1:], 1000)
+    drawn = expit(drawn) if lp[0] == "normal" else drawn
+    assert number(risks, "observed_expected", width=steps_to(width)) == patients[0]
+    assert number(drawn, "calibration_slope", width=slope_width * ratio) == patients[1]
+    assert number(risks, "c_statistic", width=c_width * ratio, c_statistic=c) == patients[2]
+
+
 def binormal(prevalence, c, mean, n=10_000, seed=1234):
     """Linear predictors of a c-statistic, whose mean without the event moves by 0.1 until the prevalence is met.
 

@@ -46,6 +46,19 @@ def mtcars(label, *features):
     return own_risks(np.column_stack([data[name] for name in features]), data[label])
 
 
+def colon():
+    """Deaths within five years on age and extent of the tumour in ``colon`` of R's survival, as in finalfit's manual.
+
+    ``table(age, extent, death)`` of the rows with ``etype == 2``, ages up to 39, up to 59 and above, without the 14
+    patients who were followed for a shorter time and lived.
+    """
+    lived = np.array([[2, 2, 25, 2], [11, 26, 165, 6], [3, 50, 211, 8]])
+    died = np.array([[0, 6, 29, 1], [0, 5, 117, 9], [4, 14, 203, 16]])
+    cells = np.array([[*(np.arange(1, 3) == a), *(np.arange(1, 4) == e)] for a in range(3) for e in range(4)])
+    times = np.concatenate([lived.ravel(), died.ravel()])
+    return own_risks(np.repeat(np.tile(cells, (2, 1)), times, axis=0), np.repeat(np.arange(24) >= 12, times))
+
+
 def calibration_curves(seed, n_train, n_test=500):
     """New patients of CalibrationCurves: ``testdata`` (seed 1782, 1,000 for training), and its examples (1783, 500)."""
     rng, parts = RRandom(seed), []
