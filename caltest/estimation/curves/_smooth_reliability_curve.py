@@ -18,6 +18,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, require, validate_level, validate_rng
 from caltest.resampling.draws._labels import OutcomeDraws
+from caltest.resampling.draws._rows import BootstrapDraws
 from caltest.resampling.engine._stopping import number_of_draws
 from caltest.results import Note, Result
 from caltest.results._description import Description, counted, percent
@@ -28,6 +29,7 @@ from caltest.statistics._beta_kernels import BetaSmoother
 from caltest.statistics._smoothing import KernelSmoother, into_support
 
 _MOST_SHOWN = 2**12
+_COUNTS = 2**23  # of drawn observations that are held at a time
 _NEGLIGIBLE = 1e-9  # of the largest density: far above the rounding of a Fourier transform
 _ENOUGH = 0.01  # of the largest density, for what is said of all points together
 _FEWEST = 5.0  # observations near a point, weighted by the kernel, that can be resampled
@@ -269,12 +271,9 @@ def smooth_reliability_curve(
     draws = OutcomeDraws.of(n_curves, generator)
     calibrated = np.concatenate([curves.deviations(some) for _, some in draws.blocks(sample)])
     squared = smoother.squared_kernels(into_support(sample.event, chosen.support), shown)
-    resampled = []
-    for start in range(0, n_curves, smoother.batch):
-        drawn = generator.integers(sample.n_samples, size=(min(smoother.batch, n_curves - start), sample.n_samples))
-        # Counts are bytes: no observation is drawn more than 255 times, unless there are very few.
-        times = [np.minimum(np.bincount(one, minlength=sample.n_samples), 255) for one in drawn]
-        resampled.append(curves.resampled(np.array(times, dtype=np.uint8)))
+    together = max(min(smoother.batch, _COUNTS // sample.n_samples), 1)
+    parts = BootstrapDraws.of(n_curves, generator).slices(together)
+    resampled = [curves.resampled(part.row_counts(sample.n_samples).astype(np.uint8)) for part in parts]
     several = density[shown] >= _FEWEST * smoother.peak[shown]
     if simultaneous:
         full = several & (density[shown] >= _ENOUGH * density.max())
@@ -342,20 +341,28 @@ class _Curves:
         parts = [smoother.sums(times[i : i + step])[:, self.shown] for i in range(0, len(times), step)]
         return np.concatenate(parts)
 
+    @cached_property
+    def _usual(self) -> tuple[NDArray[np.uint8], Floats, KernelSmoother | BetaSmoother]:
+        """The more probable outcomes ``(n_samples,)``, their kernel sums, and the smoother of what the others change.
+
+        Where predictions are sharp, few outcomes differ from these.
+        """
+        usual = (self.sample.expected[:, 1] > 0.5).astype(np.uint8)
+        return usual, self._sums(self.smoother, usual[None])[0], self.smoother.weighted(1.0 - 2.0 * usual)
+
     def deviations(self, outcomes: NDArray[np.uint8]) -> Floats:
         """Return deviations ``(n_draws, n_shown)`` of outcomes ``(n_draws, n_samples)``."""
-        return self._sums(self.smoother, outcomes) / self.density - self.base
+        usual, sums, changes = self._usual
+        return (sums + self._sums(changes, outcomes ^ usual)) / self.density - self.base
 
     def resampled(self, times: NDArray[np.uint8]) -> Floats:
         """Return deviations for counts of observations ``(n_draws, n_samples)``; nan where none is near."""
-        columns = [np.ones(self.sample.n_samples), self.sample.outcome, *([self.sample.event] if self.centred else [])]
-        several = self.smoother.several_sums(times, np.column_stack(columns))
-        density, events, *predicted = (sums[:, self.shown] for sums in several)
-        base = self.base
-        if self.centred:
-            base = np.divide(predicted[0], density, where=density > 0, out=np.zeros(density.shape))
+        values = self.sample.outcome - (self.sample.event if self.centred else 0.0)
+        columns = np.column_stack([np.ones(self.sample.n_samples), values])
+        density, total = (sums[:, self.shown] for sums in self.smoother.several_sums(times, columns))
         near = density > _NEGLIGIBLE * density.max(axis=1, keepdims=True)
-        return np.divide(events, density, where=near, out=np.full(density.shape, np.nan)) - base
+        average = np.divide(total, density, where=near, out=np.full(density.shape, np.nan))
+        return average if self.centred else average - self.base
 
 
 def _simultaneous(drawn: Floats, middle: Floats, std: Floats, level: float, full: Booleans) -> Floats:
