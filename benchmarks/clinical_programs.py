@@ -29,7 +29,14 @@ from tests.reference import recipes
 
 DATA = ROOT / "docs" / "data" / "clinical-programs.csv"
 PAGE = ROOT / "docs" / "clinical-programs.md"
-TESTS = "giviti_belt", "hosmer_lemeshow_test", "osius_rojek_test", "spiegelhalter_test", "stukel_test"
+TESTS = (
+    "giviti_belt",
+    "hosmer_lemeshow_test",
+    "osius_rojek_test",
+    "spiegelhalter_test",
+    "stukel_test",
+    "sum_of_squares_test",
+)
 CURVES = [(name, getattr(caltest.statistics, name)) for name in ("ICI", "E90", "Emax")]
 RECIPES: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
     "`set.seed(123)`, own risks": recipes.resource_selection,

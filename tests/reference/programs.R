@@ -5,7 +5,8 @@
 # Without FILE the installed packages are called. These are on CRAN, which could not be reached: FILE defined
 # val.prob.ci.2, givitiCalibrationBelt and hoslem.test as in the authors' sources, without plots and checks of arguments
 # (BavoDC/CalibrationCurves 03c70c4; givitiR 1.3, cran/givitiR 759987f, with rootSolve 0fdad1c and alabama 06599ed;
-# psolymos/ResourceSelection 28be90e). FILE is not part of this repository. R 4.2.2, rms 6.5.0.
+# psolymos/ResourceSelection 28be90e). The step of rootSolve's numerical derivatives was taken to be 1e-8. FILE is not part
+# of this repository. R 4.2.2, rms 6.5.0.
 file <- commandArgs(trailingOnly = TRUE)
 if (length(file)) source(file) else {library(CalibrationCurves); library(givitiR); library(ResourceSelection)}
 folder <- dirname(sub("--file=", "", grep("--file=", commandArgs(), value = TRUE)))
