@@ -86,8 +86,8 @@ class Site(Result):
     pvalue_adjusted: float
 
     head: ClassVar[tuple[str, ...]] = (
-        *("site", "patients", "events", "expected", "O/E", "interval"),
-        *("slope", "its interval", "ICI", "its interval", "c", "adj. p"),
+        *("site", "patients", "events (expected)"),
+        *("O/E (interval)", "slope (interval)", "ICI (interval)", "c", "adj. p"),
     )
 
     @property
@@ -95,19 +95,12 @@ class Site(Result):
         """The line of a table."""
         shown = []
         for measure in (self.observed_expected, self.calibration_slope, self.ici):
-            known = not math.isnan(measure.estimate)
             interval = show_interval(measure.confidence_interval)
-            shown += [f"{measure.estimate:.3g}" if known else "", "" if interval == "none" else interval]
-        c = self.c_statistic.estimate
-        return (
-            self.name,
-            f"{self.n_samples:,}",
-            f"{self.n_events:,}",
-            f"{self.expected_events:.3g}",
-            *shown,
-            "" if math.isnan(c) else f"{c:.3g}",
-            align_pvalue(self.pvalue_adjusted),
-        )
+            within = "" if interval == "none" else f" ({interval})"
+            shown.append("" if math.isnan(measure.estimate) else f"{measure.estimate:.3g}{within}")
+        c, events = self.c_statistic.estimate, f"{self.n_events:,} ({self.expected_events:.3g})"
+        known = "" if math.isnan(c) else f"{c:.3g}"
+        return self.name, f"{self.n_samples:,}", events, *shown, known, align_pvalue(self.pvalue_adjusted)
 
     def _describe(self) -> Description:
         return Description(f"Site {self.name}", (), [Table(self.head, [self.row])])

@@ -9,6 +9,7 @@ import numpy as np
 
 from caltest.clinical import ClinicalCalibration, SiteCalibration
 from caltest.plotting._axes import (
+    BAR,
     COLORS,
     DASHED,
     DENSITY,
@@ -27,6 +28,8 @@ from caltest.results._description import percent, sized
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_LONGEST = 36  # characters of a site's name
 
 
 @in_one_look
@@ -118,7 +121,7 @@ def plot_sites(result: SiteCalibration, axes: Any = None) -> Any:
 
     Points are the estimates, lines their intervals; points are filled where calibration is rejected within the site
     after the adjustment for the number of sites. Below stand the mean over sites, and the interval for a new site. Ends
-    beyond the ranges of the points are cut.
+    far beyond the ranges of the points are cut, and have an arrow.
 
     Parameters
     ----------
@@ -157,7 +160,7 @@ def plot_sites(result: SiteCalibration, axes: Any = None) -> Any:
     """
     require(result, SiteCalibration, "result", "calibration_by_site")
     summaries = {one.name: one for one in result.summaries}
-    names = [f"{site.name} ({site.n_events:,} of {site.n_samples:,})" for site in result.sites]
+    names = [f"{_short(site.name)} ({site.n_events:,} of {site.n_samples:,})" for site in result.sites]
     names += ["mean over sites", "a new site"] * bool(summaries)
     axes = several(axes, (1, 2), (9.6, 1.8 + 0.3 * len(names)), sharey=True)
     rejected = [bool(rejects(site.pvalue_adjusted, result.alpha)) for site in result.sites]
@@ -183,11 +186,19 @@ def plot_sites(result: SiteCalibration, axes: Any = None) -> Any:
         low, high = known.min() - margin, known.max() + margin
         if name == "observed_expected":
             low = max(low, -0.05 * high)
-        cut = np.clip(np.array(intervals, dtype=float), low, high)
-        draw_forest(ax, places, filled, names, xlabel=words, title="", intervals=cut)
+        ends = np.array(intervals, dtype=float)
+        draw_forest(ax, places, filled, names, xlabel=words, title="", intervals=np.clip(ends, low, high))
+        for limit, marker, beyond in ((low, "<", ends[:, 0] < low), (high, ">", ends[:, 1] > high)):
+            rows = np.flatnonzero(beyond)
+            ax.plot(np.full(len(rows), limit), rows, marker, color=BAR, markersize=6, clip_on=False)
         ax.axvline(1.0, color=LINE, zorder=1, **DASHED)
         if summaries:
             ax.axhline(len(result.sites) - 0.5, color=LINE, linewidth=0.6)
         ax.set_xlim(low, high)
     axes[0].set_title(first_sentence(result.verdict))
     return axes
+
+
+def _short(name: str) -> str:
+    """Return the name of a site with its middle left out if it is long."""
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2].rstrip()} … {name[-_LONGEST // 2 :].lstrip()}"

@@ -10,6 +10,7 @@ import caltest
 from caltest.clinical import calibration_by_site
 from caltest.clinical._discrimination import c_statistic
 from caltest.predictions._sample import make_sample
+from caltest.results._text import to_text
 
 QUICK = {"n_resamples": 299, "rng": 0}
 
@@ -144,3 +145,13 @@ def test_sites_that_are_in_no_mean_are_counted(problem, result):
     labels = np.where(inside, (p > np.quantile(p[inside], 0.8)).astype(int), y)
     said = " ".join(str(calibration_by_site(labels, p, site=site, **QUICK)).split())
     assert "Not all 4 sites are in every mean: slope of 3 and c-statistic of 3." in said
+
+
+def test_long_names_of_sites_are_broken_between_words():
+    """Nine columns of numbers left seven characters for a name, and broke "patients" of the heading."""
+    rng = np.random.default_rng(0)
+    risk = rng.beta(2, 4, 600)
+    site = np.array(["St Mary's Teaching Hospital of the Northern Region", "B", "C"])[np.arange(600) % 3]
+    result = calibration_by_site((rng.random(600) < risk).astype(int), risk, site=site, n_resamples=99, rng=0)
+    words = to_text(result._describe(), 100).split()
+    assert {"Teaching", "Hospital", "Northern", "patients", "(expected)"} <= set(words)

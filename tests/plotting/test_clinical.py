@@ -44,3 +44,23 @@ def test_sites_are_drawn_with_their_intervals():
     names = [label.get_text() for label in axes[0].get_yticklabels()]
     assert names[0] == f"0 ({result.sites[0].n_events} of 120)"
     assert names[-2:] == ["mean over sites", "a new site"]
+
+
+def test_cut_ends_have_arrows_and_long_names_are_shortened():
+    """The slope of a small site has an interval beyond the range of the points; its name would fill half a page."""
+    rng = np.random.default_rng(3)
+    risk = rng.beta(2, 4, 630)
+    site = np.where(np.arange(630) < 600, np.array(["A", "B"])[np.arange(630) % 2], ("Teaching Hospital " * 4).strip())
+    result = calibration_by_site((rng.random(630) < risk).astype(int), risk, site=site, n_resamples=299, rng=0)
+    axes = Figure(layout="constrained").subplots(1, 2)
+    result.plot(axes)
+    low, high = axes[1].get_xlim()
+    ends = np.array(
+        [one.calibration_slope.confidence_interval for one in result]
+        + [result.summaries[1].confidence_interval, result.summaries[1].prediction_interval]
+    )
+    arrows = {line.get_marker(): line.get_ydata().tolist() for line in axes[1].lines if line.get_marker() in "<>"}
+    assert arrows == {"<": np.flatnonzero(ends[:, 0] < low).tolist(), ">": np.flatnonzero(ends[:, 1] > high).tolist()}
+    assert arrows["<"] or arrows[">"]
+    names = [label.get_text() for label in axes[0].get_yticklabels()]
+    assert names[2].startswith("Teaching Hospital … Teaching Hospital (")
