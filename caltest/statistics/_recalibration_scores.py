@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,8 +158,12 @@ class UnderConfidence(TemperatureScore):
 
 def _terms(sample: Sample) -> Floats:
     """Return what each observation adds to U by its outcome, ``(n_samples, n_outcomes)``; -inf if impossible."""
-    logs = _log(sample.prob)
-    return _terms_of(sample, sample.prob, sample.null_prob, logs, _mean_log(logs, sample.null_prob))
+    terms = np.empty(sample.given.shape)
+    for rows in _parts_of(sample):
+        prob, null_prob = sample.given[rows], sample.given_null[rows]
+        logs = _log(prob)
+        terms[rows] = _terms_of(sample, prob, null_prob, logs, _mean_log(logs, null_prob), rows=rows)
+    return terms
 
 
 def _group_terms(sample: Sample) -> Floats:
@@ -171,8 +176,9 @@ def _group_terms(sample: Sample) -> Floats:
 
 def _sum_of_terms(sample: Sample) -> EntrySums:
     """Return U as a sum over the labels; what is impossible, and never drawn, adds nothing."""
-    terms = _terms(sample)
-    return EntrySums(np.where(np.isfinite(terms), terms, 0.0))
+    terms = sample.once(_terms)
+    finite = np.isfinite(terms)
+    return EntrySums(terms if finite.all() else np.where(finite, terms, 0.0))
 
 
 def _event_terms(sample: Sample) -> tuple[float, Floats] | None:
@@ -209,10 +215,14 @@ def _terms_of(
 
 def _expected_log(sample: Sample) -> Floats:
     """Return the expectation of each observation's logarithm, ``(n_samples,)``, some observations at a time."""
-    size = max(1, _BLOCK_VALUES // sample.n_outcomes)
-    starts = range(0, sample.n_samples, size)
-    blocks = ((sample.given[i : i + size], sample.given_null[i : i + size]) for i in starts)
+    blocks = ((sample.given[rows], sample.given_null[rows]) for rows in _parts_of(sample))
     return np.concatenate([_mean_log(_log(prob), null_prob) for prob, null_prob in blocks])
+
+
+def _parts_of(sample: Sample) -> Iterator[slice]:
+    """Return rows that are converted at a time."""
+    size = max(1, _BLOCK_VALUES // sample.n_outcomes)
+    return (slice(start, start + size) for start in range(0, sample.n_samples, size))
 
 
 def _mean_log(logs: Floats, null_prob: NDArray[Any]) -> Floats:

@@ -70,7 +70,7 @@ class Cells:
     predicted_sum: Floats
     null_sum: Floats
     start: Integers | None
-    _index: Integers | None
+    _index: NDArray[np.unsignedinteger] | None
 
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> Cells:
@@ -95,16 +95,21 @@ class Cells:
             predicted,
             predicted if sample.given_null is sample.given else sums(sample.given_null),
             start,
-            index if start is None else None,
+            index.astype(cell_dtype(len(label))) if start is None else None,
         )
 
     @property
     def index(self) -> Integers:
         """Cell of each observation, ``(n_samples,)``, 0 to n_cells - 1; not kept where observations are sorted."""
+        return self.short_index.astype(np.int64)
+
+    @property
+    def short_index(self) -> NDArray[np.unsignedinteger]:
+        """The same in as few bytes as numbers of cells need."""
         if self.start is None:
             assert self._index is not None
             return self._index
-        return np.repeat(np.arange(self.n_cells), np.diff(self.start))
+        return np.repeat(np.arange(self.n_cells, dtype=cell_dtype(self.n_cells)), np.diff(self.start))
 
     @property
     def n_cells(self) -> int:
@@ -113,7 +118,7 @@ class Cells:
 
     def members(self, cell: int) -> slice | Booleans:
         """Return the index that selects the observations of a cell."""
-        return self.index == cell if self.start is None else slice(self.start[cell], self.start[cell + 1])
+        return self.short_index == cell if self.start is None else slice(self.start[cell], self.start[cell + 1])
 
     def split(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         """Return the values ``(n_samples,)`` of each cell."""
@@ -215,7 +220,7 @@ class CellSums:
             events = count_events(flat, cells.start)
             counted = np.stack([np.diff(cells.start) - events, events], axis=-1)
         else:
-            index = cells.index[:, None].astype(cell_dtype(cells.n_cells))
+            index = cells.short_index[:, None]
             weighed = () if sample.weight is None else (sample.weight,)
             counted = (weigh_outcomes if weighed else count_outcomes)(flat, index, *weighed, *sizes)
         shape = *outcomes.shape[:-1], cells.n_cells, sample.n_outcomes

@@ -22,6 +22,7 @@ from caltest.resampling.draws._alias_tables import Strata
 from caltest.resampling.draws._labels import Draws
 from caltest.resampling.draws._summaries import CellCounts, Summary
 
+_BLOCK_VALUES = 2**15  # in the cache
 OutcomeProb = Callable[[Sample], Floats]
 
 
@@ -226,23 +227,35 @@ def _whole(sample: Sample, partition: Any) -> NDArray[np.uint64]:
 def _class_tables(sample: Sample, partition: Any, prob: OutcomeProb) -> tuple[Floats, NDArray[np.uint64]]:
     """Return null probabilities ``(n_outcomes, n_samples)`` in the order of the strata, and alias tables."""
     row = sample.once(_strata, partition).row
-    records = _records(prob(sample)[row])  # first: what it needs on the way is free before the next copy
-    return np.ascontiguousarray(sample.null_prob[row].T), records
+    records, columns = _records(prob(sample), row), np.empty(sample.given.T.shape)
+    for some in _parts_of(*sample.given.shape):
+        columns[:, some] = sample.null_prob[row[some]].T
+    return columns, records
 
 
 def _class_records(sample: Sample, prob: OutcomeProb) -> NDArray[np.uint64]:
-    return _records(prob(sample))
+    return _records(prob(sample), slice(None))
 
 
-def _records(prob: Floats) -> NDArray[np.uint64]:
-    """Return the alias table of each row, ``(n_samples * n_outcomes,)``, as `draw_class_rows` takes it."""
-    thresholds, alias = alias_tables(prob.ravel(), np.arange(0, prob.size + 1, prob.shape[1]))
-    records = thresholds.astype(np.uint64)  # in place, because of a million observations this is large
-    records <<= np.uint64(32)
-    alias <<= np.uint32(16)
-    records |= alias
-    records.reshape(prob.shape)[:] |= np.arange(prob.shape[1], dtype=np.uint64)
-    return records
+def _records(prob: Floats, row: Integers | slice) -> NDArray[np.uint64]:
+    """Return the alias table of each of some rows, ``(n_samples * n_outcomes,)``, as `draw_class_rows` takes it."""
+    records = np.empty(prob.shape, dtype=np.uint64)
+    for some in _parts_of(*prob.shape):  # copies of a million observations would be large
+        masses = prob[some] if isinstance(row, slice) else prob[row[some]]
+        tables = alias_tables(masses.ravel(), np.arange(0, masses.size + 1, prob.shape[1]))
+        thresholds, alias = (table.reshape(masses.shape) for table in tables)
+        records[some] = thresholds
+        records[some] <<= np.uint64(32)
+        alias <<= np.uint32(16)
+        alias |= np.arange(prob.shape[1], dtype=np.uint32)
+        records[some] |= alias
+    return records.ravel()
+
+
+def _parts_of(n_samples: int, n_outcomes: int) -> Iterator[slice]:
+    """Return parts of the observations that stay in the cache."""
+    size = max(1, _BLOCK_VALUES // n_outcomes)
+    return (slice(start, start + size) for start in range(0, n_samples, size))
 
 
 def _columns(sample: Sample) -> Floats:
