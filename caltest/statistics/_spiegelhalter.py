@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Floats
-from caltest.predictions._sample import Sample
+from caltest.predictions._sample import Sample, expected_outcomes
 from caltest.resampling.distributions._base import Distribution, LimitDistribution
 from caltest.resampling.draws._signs import sum_signed
 from caltest.resampling.draws._summaries import KeptSums
 from caltest.statistics._base import Statistic, sum_of_terms, terms_of_groups
 
 _ROUNDING = 1e-12
+_BLOCK_VALUES = 2**15  # in the cache
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,12 +91,20 @@ class Spiegelhalter(Statistic):
 
 def _terms(sample: Sample) -> Floats:
     """Return what each observation adds to Z by its outcome, ``(n_samples, n_outcomes)``."""
-    mean = (sample.expected * sample.prob).sum(axis=1, keepdims=True)
-    excess = mean - sample.prob
-    possible = sample.expected > 0
-    # Equal probabilities differ by rounding only, which would be all there is if no others exist.
-    excess[possible & (np.abs(excess) <= _ROUNDING * mean)] = 0.0
-    if sample.weight is not None:
-        excess *= sample.weight[:, None]
-    variance = (sample.expected * np.square(excess)).sum()
-    return excess / np.sqrt(variance) if variance > 0 else np.where(possible, 0.0, np.inf)
+    excess, squares = np.empty(sample.given.shape), np.empty(sample.given.shape)
+    size = max(1, _BLOCK_VALUES // sample.n_outcomes)
+    for start in range(0, sample.n_samples, size):
+        rows = slice(start, start + size)
+        prob, expected = sample.prob[rows], expected_outcomes(sample.null_prob[rows])
+        mean = (expected * prob).sum(axis=1, keepdims=True)
+        own = np.subtract(mean, prob, out=excess[rows])
+        # Equal probabilities differ by rounding only, which would be all there is if no others exist.
+        own[(expected > 0) & (np.abs(own) <= _ROUNDING * mean)] = 0.0
+        if sample.weight is not None:
+            own *= sample.weight[rows, None]
+        np.multiply(expected, np.square(own), out=squares[rows])
+    variance = squares.sum()
+    if variance > 0:
+        excess /= np.sqrt(variance)
+        return excess
+    return np.where(expected_outcomes(sample.null_prob) > 0, 0.0, np.inf)
