@@ -22,7 +22,7 @@ from caltest.estimation.scores._score_decomposition import (
 )
 from caltest.hypothesis_tests._by_fold import combine_tests
 from caltest.hypothesis_tests._calibration import run_test
-from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._arrays import Floats, Integers, blocks
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Confidence
 from caltest.predictions._sample import Sample, induce
@@ -371,15 +371,11 @@ class Judge:
         )
 
 
-_BLOCK_VALUES = 2**18
-
-
 def variation(prob: NDArray[Any], weight: Floats | None) -> float:
     """Return the variance of the predictions as a share of the maximal variance with the same mean."""
     share = np.full(len(prob), 1 / len(prob)) if weight is None else weight / weight.sum()
-    size = max(1, _BLOCK_VALUES // prob.shape[1])
-    blocks = [(share[i : i + size], prob[i : i + size]) for i in range(0, len(prob), size)]
-    mean = np.sum([some @ part.astype(np.float64) for some, part in blocks], axis=0)
+    parts = [(share[rows], prob[rows]) for rows in blocks(*prob.shape, 2**18)]
+    mean = np.sum([some @ part.astype(np.float64) for some, part in parts], axis=0)
     possible = float(mean @ (1 - mean))
-    total = sum(float(some @ np.square(part - mean).sum(axis=1)) for some, part in blocks)
+    total = sum(float(some @ np.square(part - mean).sum(axis=1)) for some, part in parts)
     return total / possible if possible > 0 else 0.0

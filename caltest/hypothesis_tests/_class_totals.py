@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from caltest.estimation.event._event_cells import EventCells
 from caltest.estimation.event._event_count import EventCount
-from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._arrays import Floats, Integers, blocks
 from caltest.predictions._sample import Sample
 from caltest.resampling.distributions._poisson_binomial import Events
 from caltest.resampling.draws._timed_draws import draws_of_test
@@ -48,9 +48,8 @@ class ClassTotals:
         n, n_classes = prob.shape
         sums = np.zeros((_N_SUMS, n_classes))
         sums[0] = n
-        size = max(1, _BLOCK_VALUES // n_classes)
-        for start in range(0, n, size):
-            part = prob[start : start + size].astype(np.float64)
+        for rows in blocks(n, n_classes, _BLOCK_VALUES):
+            part = prob[rows].astype(np.float64)
             power = part.copy()
             for k in range(1, _N_SUMS):
                 sums[k] += power.sum(axis=0)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.predictions._arrays import Booleans, Floats, Integers
+from caltest.predictions._arrays import Booleans, Floats, Integers, blocks
 from caltest.predictions._lens import LensLike, outcome_dtype
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import (
@@ -192,10 +192,10 @@ class Sample(AnswersOtherNames):
 def are_impossible(prob: NDArray[Any], outcome: NDArray[Any]) -> Booleans:
     """Return whether outcomes ``(n,)`` have probability 0, of predictions ``(n, n_outcomes)``."""
     found = np.empty(len(prob), dtype=np.bool_)
-    for start in range(0, len(prob), _BLOCK_ROWS):
-        own = prob[start : start + _BLOCK_ROWS]  # np.take is twice as fast as an index of two arrays
-        place = np.arange(0, own.size, own.shape[1]) + outcome[start : start + _BLOCK_ROWS]
-        found[start : start + len(own)] = own.reshape(-1).take(place) <= 0
+    for rows in blocks(len(prob), 1, _BLOCK_ROWS):
+        own = prob[rows]  # np.take is twice as fast as an index of two arrays
+        place = np.arange(0, own.size, own.shape[1]) + outcome[rows]
+        found[rows] = own.reshape(-1).take(place) <= 0
     return found
 
 
@@ -213,8 +213,7 @@ def outcome_thresholds(prob: Floats) -> NDArray[np.uint32]:
     Sums that miss 1 are normalised and a slightly negative rest is clipped at 0 here, and nowhere else.
     """
     thresholds = np.empty((prob.shape[1] - 1, len(prob)), dtype=np.uint32)
-    for start in range(0, len(prob), _BLOCK_ROWS):
-        rows = slice(start, start + _BLOCK_ROWS)
+    for rows in blocks(len(prob), 1, _BLOCK_ROWS):
         cumulative = np.cumsum(np.clip(prob[rows], 0.0, None), axis=1)
         share = cumulative[:, :-1].T / cumulative[:, -1]
         thresholds[:, rows] = np.minimum(np.rint(share * 2.0**32), 2.0**32 - 1)

@@ -141,18 +141,17 @@ class Layout:
         n_groups = sample.n_outcomes if self.class_conditional else 1
         width = sample.n_outcomes // n_groups
         columns = [slice(k * width, (k + 1) * width) for k in range(n_groups)]
-        cells = [_short_labels(self.partition, sample.prob[:, group][kept[:, group]]) for group in columns]
+        cells = [labels_of(self.partition, sample.prob[:, one][kept[:, one]]).astype(np.uint32) for one in columns]
         size = max(int(cell.max()) + 1 if cell.size else 0 for cell in cells)
         n_cells = n_groups * size
         labels = np.full(sample.prob.shape, n_cells, dtype=cell_dtype(n_cells))
         count, expected = np.empty((2, n_groups, size))
         for k, (group, cell) in enumerate(zip(columns, cells, strict=True)):  # one after the other takes less memory
             inside = kept[:, group]
-            labels[:, group][inside] = cell.astype(labels.dtype) + labels.dtype.type(k * size)
+            labels[:, group][inside] = cell + np.uint32(k * size)
             weight = sample.weight_or_ones[np.nonzero(inside)[0]]
             count[k] = sums_in_parts(cell, weight, size)
-            weight *= sample.null_prob[:, group][inside]
-            expected[k] = sums_in_parts(cell, weight, size)
+            expected[k] = sums_in_parts(cell, weight * sample.null_prob[:, group][inside], size)
         return EntryCells(labels, count.ravel(), expected.ravel(), self.importance(count).ravel())
 
     def lower_ends(self, sample: Sample) -> Floats:
@@ -225,12 +224,6 @@ class AuthorsCells:
         first = np.rint(np.linspace(0, len(prob), self.n_cells, endpoint=False)).astype(np.int64)[1:]
         edges = np.sort(prob[:, 1])[np.minimum(first, len(prob) - 1)]
         return Intervals(np.sort(np.append(edges, 1.0)))  # sums behind a lens may exceed 1 by rounding
-
-
-def _short_labels(partition: Any, values: Floats) -> NDArray[np.unsignedinteger]:
-    """Return the cell of each value as `labels_of` does, in few bytes."""
-    labels = labels_of(partition, values)
-    return labels.astype(cell_dtype(int(labels.max(initial=0)) + 1))
 
 
 def labels_of(partition: Any, values: Floats) -> Integers:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cumulative import CHUNK, path_ends_and_bridges, path_extremes, weighted_extremes
-from caltest.predictions._arrays import Booleans, Floats, Integers
+from caltest.predictions._arrays import Booleans, Floats, Integers, blocks
 from caltest.predictions._distances import ScaleWeight, validate_scale_weight
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
@@ -31,7 +31,6 @@ from caltest.statistics._base import Statistic
 
 _CHUNKS_TOGETHER = 2**10
 _ROUNDING = 1e-9  # bounds are a little wider than the sums that they bound
-_BLOCK_VALUES = 2**15  # converted at a time, which stay in the cache
 
 
 @dataclass(frozen=True, repr=False)
@@ -311,12 +310,11 @@ def _excursions(sample: Sample, extremes: Callable[[int], Floats]) -> Floats:
 def _path_variances(sample: Sample) -> Floats:
     """Return the variance of the end of each path, ``(n_outcomes,)``, or that of the event alone, ``(1,)``."""
     variance = np.zeros(sample.n_outcomes)
-    size = max(1, _BLOCK_VALUES // sample.n_outcomes)
-    for start in range(0, sample.n_samples, size):
-        p = np.clip(sample.given_null[start : start + size].astype(np.float64), 0.0, 1.0)
+    for rows in blocks(*sample.given.shape):
+        p = np.clip(sample.given_null[rows].astype(np.float64), 0.0, 1.0)
         q = 1.0 - p
         if sample.weight is not None:
-            q *= np.square(sample.weight[start : start + size, None])
+            q *= np.square(sample.weight[rows, None])
         variance += np.einsum("ik,ik->k", p, q)
     return variance[1:] if sample.n_outcomes == 2 else variance
 
@@ -355,8 +353,7 @@ def _class_summary(sample: Sample) -> LargestExcursion:
 def _are_read_in_place(null: NDArray[Any], kind: np.dtype[Any]) -> bool:
     """Return whether paths need no copy of the probabilities: no column is without rounding."""
     plain = null.dtype == kind and null.flags.c_contiguous and null.flags.writeable
-    size = max(1, _BLOCK_VALUES // null.shape[1])
-    parts = (null[start : start + size] for start in range(0, len(null), size))
+    parts = (null[rows] for rows in blocks(*null.shape))
     return plain and bool(np.logical_or.reduce([((some > 0) & (some < 1)).any(axis=0) for some in parts]).all())
 
 

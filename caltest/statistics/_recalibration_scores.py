@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._cells import sum_over_events
 from caltest._compiled._lookup import largest_scores, sum_logarithms, sum_selected
-from caltest.predictions._arrays import Floats
+from caltest.predictions._arrays import Floats, blocks
 from caltest.predictions._sample import Sample, expected_outcomes
 from caltest.predictions.inputs._validation import one_of
 from caltest.resampling.distributions._base import Distribution, chi_squared
@@ -20,7 +19,6 @@ from caltest.resampling.draws._summaries import EntrySums, KeptSums
 from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic, sum_of_terms, terms_of_groups
 
-_BLOCK_VALUES = 2**15  # of which logarithms are made at a time, in the cache
 _ROUNDING = 1e-12
 _COX_ROUNDING = 1e-12
 
@@ -159,7 +157,7 @@ class UnderConfidence(TemperatureScore):
 def _terms(sample: Sample) -> Floats:
     """Return what each observation adds to U by its outcome, ``(n_samples, n_outcomes)``; -inf if impossible."""
     terms = np.empty(sample.given.shape)
-    for rows in _parts_of(sample):
+    for rows in blocks(*sample.given.shape):
         prob, null_prob = sample.given[rows], sample.given_null[rows]
         logs = _log(prob)
         terms[rows] = _terms_of(sample, prob, null_prob, logs, _mean_log(logs, null_prob), rows=rows)
@@ -184,8 +182,7 @@ def _sum_of_terms(sample: Sample) -> EntrySums:
 def _event_terms(sample: Sample) -> tuple[float, Floats] | None:
     """Return U without events, and what each event adds ``(n_samples,)``; None if an outcome is impossible."""
     added, without = np.empty(sample.n_samples), 0.0
-    for start in range(0, sample.n_samples, _BLOCK_VALUES):  # a table of both outcomes is not needed
-        rows = slice(start, start + _BLOCK_VALUES)
+    for rows in blocks(sample.n_samples, 1):  # a table of both outcomes is not needed
         prob, null_prob = sample.given[rows], sample.given_null[rows]
         logs = _log(prob)
         terms = _terms_of(sample, prob, null_prob, logs, _mean_log(logs, null_prob), rows=rows)
@@ -215,14 +212,8 @@ def _terms_of(
 
 def _expected_log(sample: Sample) -> Floats:
     """Return the expectation of each observation's logarithm, ``(n_samples,)``, some observations at a time."""
-    blocks = ((sample.given[rows], sample.given_null[rows]) for rows in _parts_of(sample))
-    return np.concatenate([_mean_log(_log(prob), null_prob) for prob, null_prob in blocks])
-
-
-def _parts_of(sample: Sample) -> Iterator[slice]:
-    """Return rows that are converted at a time."""
-    size = max(1, _BLOCK_VALUES // sample.n_outcomes)
-    return (slice(start, start + size) for start in range(0, sample.n_samples, size))
+    parts = ((sample.given[rows], sample.given_null[rows]) for rows in blocks(*sample.given.shape))
+    return np.concatenate([_mean_log(_log(prob), null_prob) for prob, null_prob in parts])
 
 
 def _mean_log(logs: Floats, null_prob: NDArray[Any]) -> Floats:
@@ -469,8 +460,7 @@ def _slope_of(sample: Sample, outcomes: NDArray[Any]) -> Floats:
 def _slope_of_events(sample: Sample) -> tuple[float, Floats]:
     """Return Z_b without events, and what each event adds ``(n_samples,)``; 0 for predictions of 0 and 1."""
     logit, prob, variance = (np.empty(sample.n_samples) for _ in range(3))  # the first one is kept
-    for start in range(0, sample.n_samples, _BLOCK_VALUES):  # a table of both outcomes is not needed
-        rows = slice(start, start + _BLOCK_VALUES)
+    for rows in blocks(sample.n_samples, 1):  # a table of both outcomes is not needed
         expected = expected_outcomes(sample.given_null[rows].astype(np.float64))
         logit[rows], prob[rows], variance[rows] = logits(sample, rows), expected[:, 1], expected[:, 0] * expected[:, 1]
     weight = np.where(np.isfinite(logit), sample.weight_or_ones, 0.0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._arrays import Floats
+from caltest.predictions._arrays import Floats, blocks
 from caltest.predictions._sample import Sample, expected_outcomes
 from caltest.resampling.distributions._base import Distribution, LimitDistribution
 from caltest.resampling.draws._signs import sum_signed
@@ -16,7 +16,6 @@ from caltest.resampling.draws._summaries import KeptSums
 from caltest.statistics._base import Statistic, sum_of_terms, terms_of_groups
 
 _ROUNDING = 1e-12
-_BLOCK_VALUES = 2**15  # in the cache
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,9 +91,7 @@ class Spiegelhalter(Statistic):
 def _terms(sample: Sample) -> Floats:
     """Return what each observation adds to Z by its outcome, ``(n_samples, n_outcomes)``."""
     excess, squares = np.empty(sample.given.shape), np.empty(sample.given.shape)
-    size = max(1, _BLOCK_VALUES // sample.n_outcomes)
-    for start in range(0, sample.n_samples, size):
-        rows = slice(start, start + size)
+    for rows in blocks(*sample.given.shape):
         prob, expected = sample.prob[rows], expected_outcomes(sample.null_prob[rows])
         mean = (expected * prob).sum(axis=1, keepdims=True)
         own = np.subtract(mean, prob, out=excess[rows])
@@ -105,6 +102,5 @@ def _terms(sample: Sample) -> Floats:
         np.multiply(expected, np.square(own), out=squares[rows])
     variance = squares.sum()
     if variance > 0:
-        excess /= np.sqrt(variance)
-        return excess
+        return np.divide(excess, np.sqrt(variance), out=excess)
     return np.where(expected_outcomes(sample.null_prob) > 0, 0.0, np.inf)

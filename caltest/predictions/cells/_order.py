@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._arrays import Booleans, Floats, Integers
+from caltest.predictions._arrays import Booleans, Floats, Integers, blocks
 from caltest.predictions.inputs._refusals import refuse_if
 
 _MOST_PLACES = 2**32
@@ -104,9 +104,6 @@ def _is_frequent(event: Floats, values: Floats) -> Booleans:
     return np.searchsorted(event, values, side="right") - np.searchsorted(event, values) >= _FREQUENT
 
 
-_BLOCK_VALUES = 2**19
-
-
 def top_and_rest(prob: Floats, ranked: Integers) -> tuple[Floats, Floats]:
     """Return the probabilities of the ranked classes, and the sum of all others.
 
@@ -114,11 +111,10 @@ def top_and_rest(prob: Floats, ranked: Integers) -> tuple[Floats, Floats]:
     """
     top = np.take_along_axis(prob, ranked, axis=1).astype(np.float64)
     rest = np.empty(len(prob))
-    step = max(1, _BLOCK_VALUES // prob.shape[1])
-    for start in range(0, len(prob), step):
-        others = prob[start : start + step].astype(np.float64)
-        np.put_along_axis(others, ranked[start : start + step], 0.0, axis=1)
-        rest[start : start + step] = others.sum(axis=1)
+    for rows in blocks(*prob.shape):
+        others = prob[rows].astype(np.float64)
+        np.put_along_axis(others, ranked[rows], 0.0, axis=1)
+        rest[rows] = others.sum(axis=1)
     return top, rest
 
 

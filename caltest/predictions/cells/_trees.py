@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest._compiled._refit_intervals import fit_trees, grow_trees
 from caltest._compiled._refit_trees import fit_class_trees
-from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._arrays import Floats, Integers, blocks
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample
@@ -257,9 +257,8 @@ class Tree:
 
 def _variances(feature: NDArray[Any], row: Integers) -> Floats:
     """Return the variance of each column over some observations."""
-    step = max(1, _BLOCK_VALUES // feature.shape[1])
-    blocks = (feature.take(row[start : start + step], axis=0) for start in range(0, len(row), step))
-    return _variance_of_blocks(blocks, feature.shape[1])
+    parts = (feature.take(row[some], axis=0) for some in blocks(len(row), feature.shape[1]))
+    return _variance_of_blocks(parts, feature.shape[1])
 
 
 def _variance_of_blocks(blocks: Iterable[NDArray[Any]], n_columns: int) -> Floats:

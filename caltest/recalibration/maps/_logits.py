@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import blocks as blocks_of_values
 from caltest.predictions.inputs._scale import softmax_in_place
 
 FLOOR = 2.0**-52
 """Probabilities below this count as this in a logarithm: 2.2e-16, the rounding error of a double at 1."""
 
-_BLOCK_VALUES = 2**18  # 2 MB of doubles, which stay in the cache of a processor
-
-
-def blocks(n_samples: int, n_classes: int) -> Iterator[slice]:
-    """Yield slices of observations that hold together all, and each so many values that they are worth a call."""
-    size = max(1, _BLOCK_VALUES // n_classes)
-    for start in range(0, n_samples, size):
-        yield slice(start, min(start + size, n_samples))
+blocks = partial(blocks_of_values, n_values=2**18)  # 2 MB of doubles, so that they are worth a call
 
 
 def logarithms(prob: NDArray[Any]) -> NDArray[Any]:

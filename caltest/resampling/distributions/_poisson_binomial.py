@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._poisson_binomial import characteristic_function, log_moment, log_moment_of_deviations
-from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._arrays import Floats, Integers, blocks
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, TIE_TOLERANCE, CellDistribution
 
 _BLOCK_VALUES = 2**18  # complex numbers that are made at a time
@@ -124,8 +124,8 @@ class PoissonBinomial:
         >>> count.first, count.pmf.round(12).tolist()
         (0, [0.25, 0.5, 0.25])
         """
-        starts = range(0, len(probabilities), _BLOCK_VALUES)
-        parts = [probabilities[start : start + _BLOCK_VALUES] for start in starts]  # not copies of millions at once
+        # Not copies of millions at once.
+        parts = [probabilities[some] for some in blocks(len(probabilities), 1, _BLOCK_VALUES)]
         mean = variance = 0.0
         for part in parts:
             p = _inside(part)
@@ -201,13 +201,12 @@ class PoissonBinomial:
         q = np.where(likely, 1 - p, p)
         logarithm = np.zeros(len(window.frequency), dtype=complex)
         cosine, sine = window.waves
-        size = max(1, _BLOCK_VALUES // len(q))
-        for j in range(0, len(cosine), size):
-            a, b = q * cosine[j : j + size, None], q * sine[j : j + size, None]
+        for some in blocks(len(cosine), len(q), _BLOCK_VALUES):
+            a, b = q * cosine[some, None], q * sine[some, None]
             with np.errstate(divide="ignore"):
                 length = np.log1p(np.maximum(2 * a + a * a + b * b, -1.0)) / 2
             angle = np.arctan2(np.where(likely, -b, b), 1 + a)
-            logarithm[j : j + size] = (weight * length).sum(axis=1) + 1j * (weight * angle).sum(axis=1)
+            logarithm[some] = (weight * length).sum(axis=1) + 1j * (weight * angle).sum(axis=1)
         return window.invert(np.exp(logarithm), float(weight[likely].sum()))
 
     @property

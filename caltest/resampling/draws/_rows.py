@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from caltest._compiled._alias import alias_tables
 from caltest._compiled._cells import sum_multiplicities
 from caltest._compiled._draws import draw_class_rows, draw_classes, draw_events, draw_multiplicities, draw_rows
-from caltest.predictions._arrays import Booleans, Floats, Integers
+from caltest.predictions._arrays import Booleans, Floats, Integers, blocks
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample, outcome_thresholds
 from caltest.predictions.cells._cells import CellSums, cells_of
@@ -22,7 +22,6 @@ from caltest.resampling.draws._alias_tables import Strata
 from caltest.resampling.draws._labels import Draws
 from caltest.resampling.draws._summaries import CellCounts, Summary
 
-_BLOCK_VALUES = 2**15  # in the cache
 OutcomeProb = Callable[[Sample], Floats]
 
 
@@ -228,34 +227,24 @@ def _class_tables(sample: Sample, partition: Any, prob: OutcomeProb) -> tuple[Fl
     """Return null probabilities ``(n_outcomes, n_samples)`` in the order of the strata, and alias tables."""
     row = sample.once(_strata, partition).row
     records, columns = _records(prob(sample), row), np.empty(sample.given.T.shape)
-    for some in _parts_of(*sample.given.shape):
+    for some in blocks(*sample.given.shape):
         columns[:, some] = sample.null_prob[row[some]].T
     return columns, records
 
 
 def _class_records(sample: Sample, prob: OutcomeProb) -> NDArray[np.uint64]:
-    return _records(prob(sample), slice(None))
+    return _records(prob(sample), np.arange(sample.n_samples))
 
 
-def _records(prob: Floats, row: Integers | slice) -> NDArray[np.uint64]:
+def _records(prob: Floats, row: Integers) -> NDArray[np.uint64]:
     """Return the alias table of each of some rows, ``(n_samples * n_outcomes,)``, as `draw_class_rows` takes it."""
     records = np.empty(prob.shape, dtype=np.uint64)
-    for some in _parts_of(*prob.shape):  # copies of a million observations would be large
-        masses = prob[some] if isinstance(row, slice) else prob[row[some]]
+    for some in blocks(*prob.shape):  # copies of a million observations would be large
+        masses = prob[row[some]]
         tables = alias_tables(masses.ravel(), np.arange(0, masses.size + 1, prob.shape[1]))
-        thresholds, alias = (table.reshape(masses.shape) for table in tables)
-        records[some] = thresholds
-        records[some] <<= np.uint64(32)
-        alias <<= np.uint32(16)
-        alias |= np.arange(prob.shape[1], dtype=np.uint32)
-        records[some] |= alias
+        threshold, alias = (table.reshape(masses.shape).astype(np.uint64) for table in tables)
+        records[some] = threshold << np.uint64(32) | alias << np.uint64(16) | np.arange(prob.shape[1], dtype=np.uint64)
     return records.ravel()
-
-
-def _parts_of(n_samples: int, n_outcomes: int) -> Iterator[slice]:
-    """Return parts of the observations that stay in the cache."""
-    size = max(1, _BLOCK_VALUES // n_outcomes)
-    return (slice(start, start + size) for start in range(0, n_samples, size))
 
 
 def _columns(sample: Sample) -> Floats:
