@@ -7,8 +7,10 @@ import pytest
 
 import caltest
 from caltest.predictions._sample import make_sample
+from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.inputs import _validation
 from caltest.resampling.draws import _alias_tables as _many_labels
+from caltest.resampling.draws._rows import RowDraws
 
 
 @pytest.fixture
@@ -123,3 +125,41 @@ def test_memory(monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3 * y_prob.nbytes
+
+
+ONCE = {
+    "TemperatureScore()": (caltest.TemperatureScore(), 36.0),
+    "Spiegelhalter()": (caltest.statistics.Spiegelhalter(), 6.0),
+    "SCE()": (caltest.statistics.SCE(), 1.0),
+}
+"""Statistics, and how many times as large they are on predictions and labels that occur 36 times each."""
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_tables_of_many_rows_are_made_in_parts(name):
+    """A statistic of 108,000 x 10 needs less than 2.5 times their memory, and is that of the 3,000 rows in one part."""
+    statistic, factor = ONCE[name]
+    y_true, y_prob = problem(3000, 10)
+    some = y_true, y_prob.astype(np.float64)
+    y_true, y_prob = (np.concatenate([each] * 36) for each in some)
+    expected = factor * caltest.calibration_error(*some, statistic=statistic)
+    tracemalloc.start()
+    found = caltest.calibration_error(y_true, y_prob, statistic=statistic)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert peak < 2.5 * y_prob.nbytes
+
+
+def test_resampled_observations_of_many_rows_take_little_memory():
+    """Beside 42,000 x 10 doubles the sums of fixed cells need their probabilities and alias tables, sorted by cell."""
+    y_true, y_prob = problem(42_000, 10)
+    y_prob = np.asarray(y_prob, dtype=np.float64)
+    sample, partition = make_sample(y_true, y_prob), caltest.EqualWidth(3)
+    cells_of(sample, partition)
+    list(RowDraws.of(1, 0).sums_of_fixed_cells(make_sample(*problem(100, 10)), partition))
+    tracemalloc.start()
+    list(RowDraws.of(1, 0).sums_of_fixed_cells(sample, partition))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.7 * y_prob.nbytes
