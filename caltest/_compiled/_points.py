@@ -1,13 +1,12 @@
 """Simulated labels as departures from the usual ones, and the sums that these change."""
 
-from itertools import accumulate
-
 import numpy as np
 from numba import int32, int64, njit, uint64
 
 from caltest._compiled._jit import kernel
 
 _SMALLEST_TERM = 1e-18
+_FEW = 8  # rows
 _NEVER = 1e-100  # of a chance that no draw meets; its rate could vanish
 _WHOLE = 2.0**64
 _ALL = 0xFFFFFFFFFFFFFFFF
@@ -47,15 +46,28 @@ def _rate(q):
     """Return -log(1 - q), from products and sums alone, which are the same on every processor."""
     z = q / (2.0 - q)
     square = z * z
-    total = z.copy()
-    power = z * square
-    place = np.arange(q.size)
+    total, power, place = z.copy(), z * square, np.arange(q.size)
+    some = total  # of the rows at these places
     j = 3.0
-    while (more := power > _SMALLEST_TERM * j).any():
-        place, power, square = place[more], power[more], square[more]
-        total[place] += power / j
-        power = power * square
+    while (number := np.count_nonzero(more := power > _SMALLEST_TERM * j)) > _FEW:
+        if 2 * number > power.size:
+            power *= more
+        else:  # not in every step, because to choose takes longer than to add 0
+            total[place] = some
+            kept = np.flatnonzero(more)
+            place, some, power, square = (values.take(kept) for values in (place, some, power, square))
+        some += power / j
+        power *= square
         j += 2.0
+    total[place] = some
+    for k in np.flatnonzero(more):  # with numbers of Python, because calls of NumPy take most of the time
+        one, term, by = float(some[k]), float(power[k]), float(square[k])
+        i = j
+        while term > _SMALLEST_TERM * i:
+            one += term / i
+            term *= by
+            i += 2.0
+        total[place[k]] = one
     return 2.0 * total
 
 
@@ -73,16 +85,19 @@ def point_rates(chances, others, departure, shift):
 
 def poisson_thresholds(mean, size):
     """Return ``(size,) uint64``: P(N <= j) times 2**64 for a Poisson number N of some mean, from products alone."""
-    mass = [0.0] * size
     mode = min(int(mean), size - 1)
-    mass[mode] = 1.0
+    mass = [1.0]
+    for j in range(mode, 0, -1):
+        mass.append(mass[-1] * j / mean)
+    mass.reverse()
     for j in range(mode + 1, size):
-        mass[j] = mass[j - 1] * mean / j
-    for j in range(mode - 1, -1, -1):
-        mass[j] = mass[j + 1] * (j + 1) / mean
-    total = list(accumulate(mass))
-    thresholds = [int(below / total[-1] * _WHOLE) if below < total[-1] else _ALL for below in total]
-    return np.array([*thresholds[:-1], _ALL], dtype=np.uint64)
+        mass.append(mass[-1] * mean / j)
+    total = np.cumsum(mass)
+    share = total / total[-1]
+    thresholds = np.full(size, _ALL, dtype=np.uint64)
+    some = share < 1.0
+    thresholds[some] = share[some] * _WHOLE
+    return thresholds
 
 
 @njit(inline="always")

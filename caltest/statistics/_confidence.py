@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ class ConfidenceECE(Statistic):
 
     measures_scatter = True
 
-    @property
+    @cached_property
     def _partition(self) -> EqualWidth:
         return EqualWidth(self.n_cells, closed="outer")
 

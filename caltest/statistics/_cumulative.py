@@ -326,7 +326,7 @@ def _expected(sample: Sample, k: int) -> Floats:
 
 def _without_rounding(column: NDArray[Any]) -> Floats:
     """Return probabilities; where all are 0 or 1 they are exactly that, so that their path stays at 0."""
-    return column if np.any((column > 0) & (column < 1)) else np.clip(column, 0.0, 1.0)
+    return column if 0 < column[0] < 1 or np.any((column > 0) & (column < 1)) else np.clip(column, 0.0, 1.0)
 
 
 def _event_summary(sample: Sample) -> PathExtremes:
@@ -365,7 +365,8 @@ def _extremes(sample: Sample, outcomes: NDArray[Any], k: int) -> Floats:
     """
     flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
     if sample.weight is None:
-        found = path_extremes(flat, *sample.once(_event_path))
+        bounds = sample.once(_step_bounds) if len(flat) > 1 else _NO_BOUNDS
+        found = path_extremes(flat, *sample.once(_event_sums), *bounds)
     else:  # orders of many classes take three times as much as the data
         kept = sample.n_outcomes == 2 or not sample.is_large
         order, *path = sample.once(_weighted_steps, k) if kept else _weighted_steps(sample, k)
@@ -380,9 +381,18 @@ def _weighted_steps(sample: Sample, k: int) -> tuple[Integers | slice, Floats, F
     return order, sample.weight_or_ones[order], _expected(sample, k)[order], np.append(score[1:] > score[:-1], True)
 
 
-def _event_path(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return predicted sums ``(n_samples,)`` twice, and their bounds in steps of integers: see `path_extremes`."""
-    after, following = _predicted_sums(sample.event, _expected(sample, 1))
+def _event_sums(sample: Sample) -> tuple[Floats, Floats]:
+    """Return predicted sums ``(n_samples,)`` twice: see `path_extremes`."""
+    return _predicted_sums(sample.event, _expected(sample, 1))
+
+
+_NO_BOUNDS = np.empty((2, 0), dtype=np.int8), np.empty((2, 0))
+"""All observations of one replicate are read, which takes less time than to bound its path."""
+
+
+def _step_bounds(sample: Sample) -> tuple[NDArray[np.int8], Floats]:
+    """Return the bounds of predicted sums in steps of integers: see `path_extremes`."""
+    after, following = sample.once(_event_sums)
     n_chunks = sample.n_samples // CHUNK
     levels, steps = np.empty((2, n_chunks)), np.empty((2, n_chunks * CHUNK), dtype=np.int8)
     for start in range(0, n_chunks, _CHUNKS_TOGETHER):  # some at a time, which take little memory
@@ -395,7 +405,7 @@ def _event_path(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any
         # Inside a tied block that is longer than a chunk, steps are cut to what a byte holds: bounds remain bounds.
         steps[0, rows] = np.minimum(rise - rise[:, :1], CHUNK).ravel()
         steps[1, rows] = np.maximum(fall - fall[:, -1:], -CHUNK).ravel()
-    return after, following, steps, levels
+    return steps, levels
 
 
 def _predicted_sums(score: Floats, expected: Floats) -> tuple[Floats, Floats]:

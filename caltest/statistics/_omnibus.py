@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,8 @@ class Omnibus(Combination):
 
     def __post_init__(self) -> None:
         if self.parts is None:
-            cells = ECE() if self.partition is None else ECE(self.partition)
-            self._keep(_parts=(cells, OverConfidence(), UnderConfidence(), ClasswiseKS(), ConfidenceECE()))
+            usual = _usual_parts()
+            self._keep(_parts=usual if self.partition is None else (ECE(self.partition), *usual[1:]))
             return
         parts: Any = tuple(self.parts) if isinstance(self.parts, Iterable) else (self.parts, None)
         must = "`parts` must be statistics such as (ECE(), ClasswiseKS())"
@@ -116,3 +117,9 @@ class Omnibus(Combination):
             else:
                 values.append(part.evaluate(sample, outcomes))
         return np.stack(values)
+
+
+@cache
+def _usual_parts() -> tuple[Statistic, ...]:
+    """Return the default parts, which are checked once."""
+    return ECE(), OverConfidence(), UnderConfidence(), ClasswiseKS(), ConfidenceECE()

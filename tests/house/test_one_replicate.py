@@ -9,7 +9,7 @@ from caltest._compiled._lookup import map_events, map_outcomes, sum_selected
 from caltest._compiled._path_blocks import count_block_events
 from caltest.predictions._sample import induce
 from caltest.resampling.draws._path_blocks import Path, PathBlocks
-from caltest.statistics._cumulative import _event_path
+from caltest.statistics._cumulative import _event_sums, _step_bounds
 from tests.house.processes import in_fresh_process
 
 NO_PLACES = np.empty((1, 0), dtype=np.uint16)
@@ -72,7 +72,7 @@ def test_paths_of_one_replicate(n):
     for prob in (rng.random(n), rng.integers(5, size=n) / 4, np.full(n, 0.3)):  # ties, and exact 0 and 1
         event = rng.integers(2, size=n)
         sample = induce(np.column_stack([1 - prob, prob]), event)
-        assert_same(path_extremes, sample.outcome[None], *_event_path(sample))
+        assert_same(path_extremes, sample.outcome[None], *_event_sums(sample), *_step_bounds(sample))
     usual = rng.integers(-1, 4, size=n)  # some rows have none
     paths = [Path(rng.random(n), rng.random(n), k) for k in range(4)]
     blocks = PathBlocks.of(paths, 4, n, np.dtype(np.uint8), usual=usual)

@@ -21,6 +21,7 @@ _COLUMNS, _ROWS = 16, 512  # neighbouring columns share lines of memory, which s
 _TOGETHER = 2**21  # values of columns that are copied together, if there are more rows than columns
 _BLOCK = 2**15  # observations
 _FEW_COLUMNS = 2  # are not worth a copy
+_LABELS_FOR_EACH = 8  # observation: no more labels than these are counted
 
 
 def columns_together(n_samples: int) -> int:
@@ -80,7 +81,7 @@ class Cells:
         labels = assign(prob)
         start = None
         if np.any(labels[1:] < labels[:-1]):
-            label, index = np.unique(labels, return_inverse=True)
+            label, index = _numbered(labels)
         else:  # no need to sort
             first = np.flatnonzero(np.append(True, labels[1:] > labels[:-1]))
             label, start = labels[first], np.append(first, len(labels))
@@ -123,6 +124,14 @@ class Cells:
     def split(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         """Return the values ``(n_samples,)`` of each cell."""
         return [values[self.members(cell)] for cell in range(self.n_cells)]
+
+
+def _numbered(labels: Integers) -> tuple[Integers, Integers]:
+    """Return the labels that occur, increasing, and the place of each among them."""
+    if labels.min() < 0 or labels.max() >= _LABELS_FOR_EACH * len(labels):
+        return np.unique(labels, return_inverse=True)
+    occurs = np.bincount(labels) > 0  # several times as fast as to sort
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1).take(labels)
 
 
 def cells_of(sample: Sample, partition: Any) -> Cells:

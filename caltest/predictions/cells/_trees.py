@@ -270,7 +270,7 @@ def _variance_of_blocks(blocks: Iterable[NDArray[Any]], n_columns: int) -> Float
     count, mean, square = 0, np.zeros(n_columns), np.zeros(n_columns)
     for part in blocks:
         block = part.astype(np.float64, copy=False)
-        centre = block.mean(axis=0)
+        centre = np.add.reduce(block, axis=0) / len(block)
         block = block - centre
         own = np.einsum("ik,ik->k", block, block)
         if count:

@@ -450,19 +450,25 @@ def one_blas_thread() -> Iterator[None]:
     if not _unlimited.acquire(blocking=False):
         yield
         return
+    several = []
     try:
-        with _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas"):
-            yield
+        for library in _blas("scipy.linalg" in sys.modules):
+            if (number := library.num_threads) != 1:
+                several.append((library, number))
+                library.set_num_threads(1)
+        yield
     finally:
+        for library, number in several:
+            library.set_num_threads(number)
         _unlimited.release()
 
 
 @cache
-def _controller(with_scipy: bool) -> Any:
-    """Return what limits the threads of the libraries that are loaded; looking for them takes milliseconds.
+def _blas(with_scipy: bool) -> list[Any]:
+    """Return what limits the threads of each library that is loaded; looking for them takes milliseconds.
 
     SciPy brings a library of its own, which may be loaded later than NumPy's.
     """
     from threadpoolctl import ThreadpoolController  # which scikit-learn needs
 
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas").lib_controllers

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,13 +21,14 @@ from caltest._compiled._path_blocks import (
     find_places,
     read_paths,
 )
-from caltest.predictions._arrays import Floats
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.cells._cells import columns_together, store_columns
 from caltest.predictions.cells._order import stable_order
 from caltest.resampling.draws._alias_tables import FEW
 
 _MOST_ROWS = 2**16 - 1  # of a block: counts of 16 bits
 _LARGEST_SHIFT = 16
+_SORTED_TOGETHER = 2**18  # values
 _COUNTERS = 2**18  # of all replicates that are counted together
 _MOST_BLOCKS = 2048  # of 256, a fifth of the rows of a million were read in every draw
 _NO_USUAL, _ALL_LABELS, _DEPARTURES = 3.0, 1.5, 0.4  # factors of the number of blocks, measured: fewer where few depart
@@ -113,7 +116,7 @@ class PathBlocks:
         wanted = _default_n_blocks(n_samples, n_paths, factor) if n_blocks is None else n_blocks
         size = max(1, min(wanted, n_samples), -(-2 * n_samples // (_MOST_ROWS - 1)))
         # Bounds of values up to n_samples in absolute value reach twice as far.
-        shift = max(0, min(_LARGEST_SHIFT, int(np.log2(2**30 / (1.01 * n_samples + 8)))))
+        shift = max(0, min(_LARGEST_SHIFT, int(math.log2(2**30 / (1.01 * n_samples + 8)))))
         shape, ends = (n_paths, n_samples), (n_paths, size + 1)
         groups = -(-n_paths // LANES)
         low = np.full((groups, size, LANES), np.inf)
@@ -134,13 +137,11 @@ class PathBlocks:
         )
         labels = []
         columns = np.empty((columns_together(n_samples), n_samples), dtype=place.dtype)
-        for p, path in enumerate(paths):
-            order = stable_order(path.score)
+        for p, (path, order, score, expected) in enumerate(_in_order(paths, n_samples, expected_dtype)):
             each = np.asarray(path.label)
             happens = np.zeros(n_samples, dtype=np.bool_) if usual is None else usual == each
-            values = (np.require(some, expected_dtype, ["C", "W"]) for some in (path.score, path.expected))
             column = p % len(columns)
-            fill_path(p, order, *values, happens, made, high, low, columns[column])
+            fill_path(p, order, score, expected, happens, made, high, low, columns[column])
             if column == len(columns) - 1 or p == n_paths - 1:
                 store_columns(columns[: column + 1], place[:, p - column : p + 1])
             step[p] = each.ndim
@@ -211,6 +212,18 @@ class PathBlocks:
         read_paths(counts, first, labels, departures, *read)
 
 
+def _in_order(
+    paths: Iterable[Path], n_samples: int, dtype: np.dtype[Any] | type
+) -> Iterator[tuple[Path, Integers, NDArray[Any], NDArray[Any]]]:
+    """Yield paths with their orders, scores and null probabilities; some of few rows are sorted together."""
+    rest, together = iter(paths), max(1, _SORTED_TOGETHER // n_samples)
+    while some := list(islice(rest, together)):
+        scores = expected = np.array([path.score for path in some], dtype=dtype)
+        if any(path.expected is not path.score for path in some):
+            expected = np.array([path.expected for path in some], dtype=dtype)
+        yield from zip(some, stable_order(scores), scores, expected, strict=True)
+
+
 def unsigned(n: int) -> np.dtype[Any]:
     """Return the type of numbers below n: one of two, so that little is compiled."""
     return np.dtype(np.uint16 if n <= 2**16 else np.uint32)
@@ -230,4 +243,4 @@ def _rows(place: NDArray[Any], usual: NDArray[Any] | None, dtype: np.dtype[Any])
 def _default_n_blocks(n_samples: int, n_paths: int, factor: float) -> int:
     """Return a number of blocks: the time of bounds grows with it, that of the rows to read falls with it."""
     groups = -(-n_paths // LANES)
-    return int(np.clip(np.sqrt(factor * n_samples / groups), 8, _MOST_BLOCKS))
+    return min(max(int(math.sqrt(factor * n_samples / groups)), 8), _MOST_BLOCKS)

@@ -12,7 +12,7 @@ from typing import Any
 
 from caltest.predictions._sample import Sample, with_calibration_function
 from caltest.predictions._user_functions import CalibrationFunction
-from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._arguments import answers_other_names, refuse_too_many
 from caltest.predictions.inputs._validation import SeedLike, refuse_if, require, validate_bool
 from caltest.resampling.draws._alike_draws import AlikeDraws, RareOutcome
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
@@ -145,9 +145,10 @@ class Consistency(Specification):
         """Return the largest intraclass correlation that the labels of a sample allow; 0 if no draws are needed."""
         return 0.0
 
-    @reads_arguments
+    @answers_other_names
     def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
         """Return ``n_resamples`` draws under this null hypothesis."""
+        refuse_too_many(n_resamples, "n_resamples")
         kind = RowDraws if self.resample_predictions else OutcomeDraws
         return kind.of(n_resamples, rng)
 

@@ -88,9 +88,8 @@ class CountedPaths:
     def counters(self, points: Points, first: int) -> Iterator[Listed]:
         """Yield the entries that are events of each path, and the counter of each, from ``first`` on."""
         for blocks, rows, labels in zip(self.blocks, self.rows, self.labels, strict=True):
-            for place, label in zip(blocks.rows.place.T, labels, strict=True):
-                entry = (rows * points.n_outcomes + label).astype(np.int32)
-                yield entry, place.astype(np.int32) + np.int32(first), None
+            entry = (rows * points.n_outcomes + labels).astype(np.int32).ravel()
+            yield entry, blocks.rows.place.T.astype(np.int32).ravel() + np.int32(first), None
             first += blocks.n_counters
 
     @property
@@ -340,6 +339,8 @@ def _entries_of(view: LensView, outcomes: Integers, n_labels: int) -> tuple[NDAr
     """
     shape = view.sample.n_samples, len(outcomes)
     if view.seen is None or view.base_row is None:
+        if shape[1] == n_labels:
+            return np.arange(shape[0] * n_labels, dtype=np.int32), slice(None)
         return (np.arange(shape[0])[:, None] * n_labels + outcomes).ravel().astype(np.int32), slice(None)
     if len(view.seen) == 1:
         column, label = np.nonzero(view.seen[0] == outcomes[:, None])

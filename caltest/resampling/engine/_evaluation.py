@@ -316,19 +316,22 @@ def _drawn_together(
 def components(statistic: Statistic, sample: Sample, outcomes: NDArray[Any]) -> Floats:
     """Return every component ``(n_components, ...)`` of outcomes ``(..., n_samples)``; refuse other shapes and NaN."""
     expected = (len(statistic.components), *outcomes.shape[:-1])
-    wanted = (
-        f"`{type(statistic).__name__}.evaluate` must reduce the last axis of outcomes (..., n_samples): expected shape "
-        f"{expected[1:]} of outcomes {outcomes.shape}"
-    )
     try:
         values = np.asarray(statistic.evaluate_components(sample, outcomes), dtype=np.float64)
     except IndexError as error:  # NumPy's AxisError among them
-        msg = f"{wanted}, got {type(error).__name__}: {error}."
-        raise ValueError(msg) from error
+        raise ValueError(_not_reduced(statistic, outcomes, f"{type(error).__name__}: {error}")) from error
     if values.shape != expected:
-        refuse(f"{wanted}, got {values.shape[1:]}.")
-    refuse_if(np.isnan(values).any(), f"`{type(statistic).__name__}.evaluate` must return numbers, got nan.")
+        refuse(_not_reduced(statistic, outcomes, values.shape[1:]))
+    if np.isnan(values).any():
+        refuse(f"`{type(statistic).__name__}.evaluate` must return numbers, got nan.")
     return values
+
+
+def _not_reduced(statistic: Statistic, outcomes: NDArray[Any], got: Any) -> str:
+    return (
+        f"`{type(statistic).__name__}.evaluate` must reduce the last axis of outcomes (..., n_samples): expected shape "
+        f"{outcomes.shape[:-1]} of outcomes {outcomes.shape}, got {got}."
+    )
 
 
 def _of_summary(statistic: Statistic, values: Any, n_replicates: int) -> Floats:
@@ -339,5 +342,6 @@ def _of_summary(statistic: Statistic, values: Any, n_replicates: int) -> Floats:
             f"`{type(statistic).__name__}.evaluate_summary` must return a number for each replicate: expected shape "
             f"({n_replicates},), got {found.shape}."
         )
-    refuse_if(np.isnan(found).any(), f"`{type(statistic).__name__}.evaluate_summary` must return numbers, got nan.")
+    if np.isnan(found).any():
+        refuse(f"`{type(statistic).__name__}.evaluate_summary` must return numbers, got nan.")
     return found

@@ -64,16 +64,20 @@ def tail_pvalues(values: Floats) -> Floats:
     ``(1 + #{null >= observed}) / (1 + B)``.
     """
     n = values.shape[-1]
-    pvalues = np.empty(values.shape)
-    for row, out in zip(values.reshape(-1, n), pvalues.reshape(-1, n), strict=True):
-        slack = TIE_TOLERANCE * np.abs(row[np.isfinite(row)]).max(initial=0.0)
-        order = np.argsort(row)
-        ordered = row[order]
-        least, first = ordered - slack, np.arange(n)  # a search is needed only after a value that is as large
-        tied = np.flatnonzero(ordered[:-1] >= least[1:]) + 1
-        first[tied] = np.searchsorted(ordered, least[tied], side="left")
-        out[order] = (n - first) / n
-    return pvalues
+    rows = values.reshape(-1, n)
+    size = np.abs(rows)
+    slack = TIE_TOLERANCE * size.max(axis=1, initial=0.0, where=np.isfinite(size), keepdims=True)
+    order = np.argsort(rows, axis=1) + np.arange(0, rows.size, n)[:, None]  # among all values
+    ordered = rows.reshape(-1).take(order)
+    least = ordered - slack
+    pvalues, share = np.empty(rows.size), np.arange(n, 0, -1) / n
+    pvalues[order] = share
+    # A search is needed only after a value that is as large.
+    row, place = np.nonzero(ordered[:, :-1] >= least[:, 1:])
+    for one in np.unique(row) if row.size else ():
+        tied = place[row == one] + 1
+        pvalues[order[one, tied]] = share[np.searchsorted(ordered[one], least[one, tied], side="left")]
+    return pvalues.reshape(values.shape)
 
 
 def combine_pvalues(pvalues: Floats) -> Floats:

@@ -183,10 +183,8 @@ def run(
         there are several questions or the distribution is not known; if predictions are resampled for several lenses.
     """
     asked = [Question(settle(question.statistic, question.sample), question.view) for question in questions]
-    refuse_if(
-        null.resample_predictions and not all(question.view.is_base for question in asked),
-        f"several lenses or subgroups need fixed predictions, Consistency(); got {null}.",
-    )
+    if null.resample_predictions and not all(question.view.is_base for question in asked):
+        refuse(f"several lenses or subgroups need fixed predictions, Consistency(); got {null}.")
     refuse_if(
         any(question.view.is_base and question.sample is not base for question in asked),
         "a view without a lens must be a view of `base`, the sample that labels are simulated for.",
@@ -316,6 +314,8 @@ def _draw_until(
 
 def _adjusted(answers: Sequence[Answer]) -> tuple[Floats, Floats]:
     """Return p-values adjusted by min-p, and the smallest possible ones, of answers on the same draws."""
+    if len(answers) == 1:
+        return np.array([answers[0].pvalue]), np.array([answers[0].smallest])
     ranked = [answer.ranked for answer in answers if answer.ranked is not None]
     return adjust_jointly([answer.sample for answer in answers], ranked, [answer.smallest for answer in answers])
 
@@ -377,22 +377,24 @@ def computed_distribution(statistic: Statistic, sample: Sample, null: Consistenc
     ValueError
         If ``method`` is "exact" or "asymptotic" and the distribution is not known.
     """
+    find = statistic.asymptotic_distribution if method == "asymptotic" else statistic.exact_distribution
+    found = None if method == "monte-carlo" or null.resample_predictions else find(sample)
+    if found is not None or method not in {"exact", "asymptotic"}:
+        return found
     if method == "asymptotic":
-        find, got = statistic.asymptotic_distribution, f"{statistic}, {null}"
+        got = f"{statistic}, {null}"
         needed = (
             "a statistic whose limit is known (KS, Kuiper, ClasswiseKS of two outcomes, Bridge, Spiegelhalter, "
             "HosmerLemeshow or CoxScore), predictions fixed"
         )
     else:
-        find, got = statistic.exact_distribution, f"{statistic} with {sample.n_outcomes} outcomes, {null}"
+        got = f"{statistic} with {sample.n_outcomes} outcomes, {null}"
         weighted = "" if sample.weight is None else ", without `sample_weight`"
         needed = (
             "ECE, MCE, ConfidenceECE or HosmerLemeshow behind a two-outcome lens such as Confidence(), predictions "
             f"fixed{weighted}"
         )
-    found = None if method == "monte-carlo" or null.resample_predictions else find(sample)
-    refuse_if(found is None and method in {"exact", "asymptotic"}, f'method="{method}" needs {needed}; got {got}.')
-    return found
+    refuse(f'method="{method}" needs {needed}; got {got}.')
 
 
 def _compute(question: Question, null: Consistency, method: str) -> Answer | None:
