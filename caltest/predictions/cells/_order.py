@@ -26,7 +26,7 @@ def stable_order(values: NDArray[Any]) -> Integers:
     """
     n = values.shape[-1]
     if (values[..., :-1] <= values[..., 1:]).all():  # as events of a sample are
-        return np.arange(n) + np.zeros(values.shape[:-1] + (1,), dtype=np.int64)
+        return np.arange(n) + np.zeros((*values.shape[:-1], 1), dtype=np.int64)
     if values.dtype == np.float32 and n < _MOST_PLACES:
         short = (values + np.float32(0)).view(np.uint32)  # 0.0 instead of -0.0
         if short.max() <= _INFINITY:

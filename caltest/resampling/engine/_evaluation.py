@@ -13,7 +13,6 @@ from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import refuse_if
 from caltest.resampling.draws._label_tally import LabelTally
 from caltest.resampling.draws._labels import Draws, counts_events
 from caltest.resampling.draws._points import Points

@@ -379,22 +379,18 @@ def computed_distribution(statistic: Statistic, sample: Sample, null: Consistenc
     """
     find = statistic.asymptotic_distribution if method == "asymptotic" else statistic.exact_distribution
     found = None if method == "monte-carlo" or null.resample_predictions else find(sample)
-    if found is not None or method not in {"exact", "asymptotic"}:
-        return found
-    if method == "asymptotic":
-        got = f"{statistic}, {null}"
-        needed = (
-            "a statistic whose limit is known (KS, Kuiper, ClasswiseKS of two outcomes, Bridge, Spiegelhalter, "
-            "HosmerLemeshow or CoxScore), predictions fixed"
+    if found is None and method == "asymptotic":
+        refuse(
+            'method="asymptotic" needs a statistic whose limit is known (KS, Kuiper, ClasswiseKS of two outcomes, '
+            f"Bridge, Spiegelhalter, HosmerLemeshow or CoxScore), predictions fixed; got {statistic}, {null}."
         )
-    else:
-        got = f"{statistic} with {sample.n_outcomes} outcomes, {null}"
+    if found is None and method == "exact":
         weighted = "" if sample.weight is None else ", without `sample_weight`"
-        needed = (
-            "ECE, MCE, ConfidenceECE or HosmerLemeshow behind a two-outcome lens such as Confidence(), predictions "
-            f"fixed{weighted}"
+        refuse(
+            'method="exact" needs ECE, MCE, ConfidenceECE or HosmerLemeshow behind a two-outcome lens such as '
+            f"Confidence(), predictions fixed{weighted}; got {statistic} with {sample.n_outcomes} outcomes, {null}."
         )
-    refuse(f'method="{method}" needs {needed}; got {got}.')
+    return found
 
 
 def _compute(question: Question, null: Consistency, method: str) -> Answer | None:
