@@ -6,7 +6,6 @@ from numba import int32, int64, njit, uint64
 from caltest._compiled._jit import kernel
 
 _SMALLEST_TERM = 1e-18
-_FEW = 8  # rows
 _NEVER = 1e-100  # of a chance that no draw meets; its rate could vanish
 _WHOLE = 2.0**64
 _ALL = 0xFFFFFFFFFFFFFFFF
@@ -49,7 +48,7 @@ def _rate(q):
     total, power, place = z.copy(), z * square, np.arange(q.size)
     some = total  # of the rows at these places
     j = 3.0
-    while (number := np.count_nonzero(more := power > _SMALLEST_TERM * j)) > _FEW:
+    while number := np.count_nonzero(more := power > _SMALLEST_TERM * j):
         if 2 * number > power.size:
             power *= more
         else:  # not in every step, because to choose takes longer than to add 0
@@ -60,14 +59,6 @@ def _rate(q):
         power *= square
         j += 2.0
     total[place] = some
-    for k in np.flatnonzero(more):  # with numbers of Python, because calls of NumPy take most of the time
-        one, term, by = float(some[k]), float(power[k]), float(square[k])
-        i = j
-        while term > _SMALLEST_TERM * i:
-            one += term / i
-            term *= by
-            i += 2.0
-        total[place[k]] = one
     return 2.0 * total
 
 
@@ -93,10 +84,8 @@ def poisson_thresholds(mean, size):
     for j in range(mode + 1, size):
         mass.append(mass[-1] * mean / j)
     total = np.cumsum(mass)
-    share = total / total[-1]
     thresholds = np.full(size, _ALL, dtype=np.uint64)
-    some = share < 1.0
-    thresholds[some] = share[some] * _WHOLE
+    np.multiply(total / total[-1], _WHOLE, out=thresholds, where=total < total[-1], casting="unsafe")
     return thresholds
 
 

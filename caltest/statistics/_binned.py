@@ -70,11 +70,8 @@ class Binned(Statistic):
         cells = cells_of(sample, self.partition)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         size = max(1, _BLOCK_COUNTS // (cells.n_cells * sample.n_outcomes))
-
-        def reduced(some: NDArray[Any]) -> Floats:
-            return self.reduce(CellSums.of(sample, cells, some))
-
-        return in_batches(reduced, flat, size).reshape(outcomes.shape[:-1])
+        found = in_batches(lambda some: self.reduce(CellSums.of(sample, cells, some)), flat, size)
+        return found.reshape(outcomes.shape[:-1])
 
     def summary(self, sample: Sample) -> CellCounts:
         """Return what suffices: the counts of the cells."""

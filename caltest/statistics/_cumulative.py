@@ -326,7 +326,11 @@ def _expected(sample: Sample, k: int) -> Floats:
 
 def _without_rounding(column: NDArray[Any]) -> Floats:
     """Return probabilities; where all are 0 or 1 they are exactly that, so that their path stays at 0."""
-    return column if 0 < column[0] < 1 or np.any((column > 0) & (column < 1)) else np.clip(column, 0.0, 1.0)
+    return column if _is_uncertain(column) else np.clip(column, 0.0, 1.0)
+
+
+def _is_uncertain(column: NDArray[Any]) -> bool:
+    return 0 < column[0] < 1 or bool(np.any((column > 0) & (column < 1)))
 
 
 def _event_summary(sample: Sample) -> PathExtremes:
@@ -353,8 +357,7 @@ def _class_summary(sample: Sample) -> LargestExcursion:
 def _are_read_in_place(null: NDArray[Any], kind: np.dtype[Any]) -> bool:
     """Return whether paths need no copy of the probabilities: no column is without rounding."""
     plain = null.dtype == kind and null.flags.c_contiguous and null.flags.writeable
-    parts = (null[rows] for rows in blocks(*null.shape))
-    return plain and bool(np.logical_or.reduce([((some > 0) & (some < 1)).any(axis=0) for some in parts]).all())
+    return plain and all(map(_is_uncertain, null.T))
 
 
 def _extremes(sample: Sample, outcomes: NDArray[Any], k: int) -> Floats:

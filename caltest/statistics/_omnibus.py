@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,8 @@ from caltest.statistics._binned import ECE
 from caltest.statistics._confidence import ConfidenceECE
 from caltest.statistics._cumulative import ClasswiseKS
 from caltest.statistics._recalibration_scores import CoxScore, OverConfidence, TemperatureScore, UnderConfidence
+
+_USUAL = ECE(), OverConfidence(), UnderConfidence(), ClasswiseKS(), ConfidenceECE()
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,8 +82,8 @@ class Omnibus(Combination):
 
     def __post_init__(self) -> None:
         if self.parts is None:
-            usual = _usual_parts()
-            self._keep(_parts=usual if self.partition is None else (ECE(self.partition), *usual[1:]))
+            first = _USUAL[0] if self.partition is None else ECE(self.partition)
+            self._keep(_parts=(first, *_USUAL[1:]))
             return
         parts: Any = tuple(self.parts) if isinstance(self.parts, Iterable) else (self.parts, None)
         must = "`parts` must be statistics such as (ECE(), ClasswiseKS())"
@@ -117,9 +118,3 @@ class Omnibus(Combination):
             else:
                 values.append(part.evaluate(sample, outcomes))
         return np.stack(values)
-
-
-@cache
-def _usual_parts() -> tuple[Statistic, ...]:
-    """Return the default parts, which are checked once."""
-    return ECE(), OverConfidence(), UnderConfidence(), ClasswiseKS(), ConfidenceECE()

@@ -79,14 +79,10 @@ class Cells:
         prob = sample.given if getattr(partition, "accepts_float32", False) else sample.prob
         assign = fit_partition(partition, prob)
         labels = assign(prob)
-        start = None
-        if np.any(labels[1:] < labels[:-1]):
-            label, index = _numbered(labels)
-        else:  # no need to sort
-            first = np.flatnonzero(np.append(True, labels[1:] > labels[:-1]))
-            label, start = labels[first], np.append(first, len(labels))
-            del labels  # of millions of observations
-            index = np.repeat(np.arange(len(label)), np.diff(start))
+        label, index = _numbered(labels)
+        is_sorted = not (labels[1:] < labels[:-1]).any()
+        del labels  # of millions of observations
+        start = np.append(0, np.cumsum(np.bincount(index))) if is_sorted else None
         sums = partial(_sum_by_cell, index=index, n_cells=len(label), weight=sample.weight)
         predicted = sums(sample.given)
         return cls(

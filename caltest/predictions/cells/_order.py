@@ -57,18 +57,14 @@ def _places_of_mixed_keys(value: Floats, key: Integers, bits: np.int64) -> Itera
 
     Places are in the order of the keys, ``(n_rows, n)``.
     """
-    mask, first = (np.int64(1) << bits) - 1, np.arange(len(value))[:, None] * value.shape[1]
+    mask, first = (np.int64(1) << bits) - 1, np.arange(0, value.size, value.shape[1])[:, None]
     found = []
     for start in range(0, value.shape[1], _BLOCK):  # in parts, which take little memory
         ordered = value.reshape(-1).take((key[:, start : start + _BLOCK + 1] & mask) + first)
-        wrong = ordered[:, 1:] < ordered[:, :-1]
-        if wrong.any():
-            row, place = np.nonzero(wrong)
-            found.append((row, start + place))
-    if not found:
-        return
-    in_row, places = (np.concatenate(some) for some in zip(*found, strict=True))
-    for row in np.unique(in_row):
+        row, place = np.nonzero(ordered[:, 1:] < ordered[:, :-1])
+        found.append((row, start + place))
+    in_row, places = np.concatenate(found, axis=1)
+    for row in set(in_row.tolist()):
         own = key[row]
         shared = np.unique(own[places[in_row == row]] >> bits)
         begin = np.searchsorted(own, shared << bits)

@@ -450,12 +450,11 @@ def one_blas_thread() -> Iterator[None]:
     if not _unlimited.acquire(blocking=False):
         yield
         return
-    several = []
+    blas = _blas("scipy.linalg" in sys.modules)
+    several = [(library, number) for library in blas if (number := library.num_threads) != 1]
     try:
-        for library in _blas("scipy.linalg" in sys.modules):
-            if (number := library.num_threads) != 1:
-                several.append((library, number))
-                library.set_num_threads(1)
+        for library, _ in several:
+            library.set_num_threads(1)
         yield
     finally:
         for library, number in several:

@@ -266,39 +266,35 @@ def validate_count(value: Any, name: str, minimum: int = 1) -> int:
 
 def validate_level(value: Any, name: str) -> float:
     """Return ``value`` as float if it lies strictly between 0 and 1."""
-    right_type = is_number(value)
-    require(right_type and 0 < value < 1, f"`{name}` must lie strictly between 0 and 1", value, right_type=right_type)
-    return float(value)
+    return _real(value, f"`{name}` must lie strictly between 0 and 1", lambda number: 0 < number < 1)
 
 
 def validate_positive(value: Any, name: str) -> float:
     """Return ``value`` as float if it is a positive, finite number."""
-    right_type = is_number(value)
-    must = f"`{name}` must be a positive, finite number"
-    require(right_type and 0 < value < np.inf, must, value, right_type=right_type)
-    return float(value)
+    return _real(value, f"`{name}` must be a positive, finite number", lambda number: 0 < number < np.inf)
 
 
 def validate_number(value: Any, name: str, low: float = -np.inf, high: float = np.inf) -> float:
     """Return ``value`` as float if it is a finite number from ``low`` to ``high``."""
-    right_type = is_number(value)
     allowed = "" if low == -np.inf and high == np.inf else f" from {low:g} to {high:g}"
-    right = right_type and np.isfinite(value) and low <= value <= high
-    require(right, f"`{name}` must be a finite number{allowed}", value, right_type=right_type)
+    must = f"`{name}` must be a finite number{allowed}"
+    return _real(value, must, lambda number: np.isfinite(number) and low <= number <= high)
+
+
+def validate_share(value: Any, name: str) -> float:
+    """Return ``value`` as float if it is a number from 0 to 1, 1 excluded."""
+    return _real(value, f"`{name}` must be a number of at least 0 and below 1", lambda number: 0 <= number < 1)
+
+
+def _real(value: Any, must: str, holds: Callable[[Any], Any]) -> float:
+    right_type = is_number(value)
+    require(right_type and holds(value), must, value, right_type=right_type)
     return float(value)
 
 
 def validate_bool(value: Any, name: str) -> None:
     """Raise TypeError unless ``value`` is True or False."""
     require(isinstance(value, bool), f"`{name}` must be True or False", value, right_type=False)
-
-
-def validate_share(value: Any, name: str) -> float:
-    """Return ``value`` as float if it is a number from 0 to 1, 1 excluded."""
-    right_type = is_number(value)
-    allowed = f"`{name}` must be a number of at least 0 and below 1"
-    require(right_type and 0 <= value < 1, allowed, value, right_type=right_type)
-    return float(value)
 
 
 def validate_choice(value: Any, name: str, allowed: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,10 +93,8 @@ class LabelTally:
         events = ClassEvents.of(sample, views, blocks) if views else None
         return cls(sample, tuple(counted), sums, paths[0], places.ravel(), values, cells, ends, events)
 
-    @property
-    def together(self) -> int:
-        """Replicates whose labels and counters should stay in the cache until all are read."""
-        return 64
+    together: ClassVar[int] = 64
+    """Replicates whose labels and counters should stay in the cache until all are read."""
 
     def read(self, blocks: Iterable[NDArray[Any]], n_replicates: int) -> dict[Wanted, Any]:
         """Return every summary of blocks of labels, as `Statistic.evaluate_summary` receives it."""

@@ -113,12 +113,13 @@ class PathBlocks:
             has_usual = np.zeros(1, dtype=np.bool_) if usual is None else usual >= 0
             factor = _DEPARTURES if has_usual.all() else _ALL_LABELS if has_usual.any() else _NO_USUAL
             factor *= 1 if in_place is None else _IN_PLACE
-        wanted = _default_n_blocks(n_samples, n_paths, factor) if n_blocks is None else n_blocks
-        size = max(1, min(wanted, n_samples), -(-2 * n_samples // (_MOST_ROWS - 1)))
+        groups = -(-n_paths // LANES)
+        if n_blocks is None:  # the time of bounds grows with their number, that of the rows to read falls with it
+            n_blocks = min(max(int(math.sqrt(factor * n_samples / groups)), 8), _MOST_BLOCKS)
+        size = max(1, min(n_blocks, n_samples), -(-2 * n_samples // (_MOST_ROWS - 1)))
         # Bounds of values up to n_samples in absolute value reach twice as far.
         shift = max(0, min(_LARGEST_SHIFT, int(math.log2(2**30 / (1.01 * n_samples + 8)))))
         shape, ends = (n_paths, n_samples), (n_paths, size + 1)
-        groups = -(-n_paths // LANES)
         low = np.full((groups, size, LANES), np.inf)
         high = -low
         place = np.empty((n_samples, n_paths), dtype=unsigned(groups * size * LANES))
@@ -218,9 +219,8 @@ def _in_order(
     """Yield paths with their orders, scores and null probabilities; some of few rows are sorted together."""
     rest, together = iter(paths), max(1, _SORTED_TOGETHER // n_samples)
     while some := list(islice(rest, together)):
-        scores = expected = np.array([path.score for path in some], dtype=dtype)
-        if any(path.expected is not path.score for path in some):
-            expected = np.array([path.expected for path in some], dtype=dtype)
+        scores = np.array([path.score for path in some], dtype=dtype)
+        expected = np.array([path.expected for path in some], dtype=dtype)
         yield from zip(some, stable_order(scores), scores, expected, strict=True)
 
 
@@ -238,9 +238,3 @@ def _rows(place: NDArray[Any], usual: NDArray[Any] | None, dtype: np.dtype[Any])
     words.view(np.uint8)[: len(bits)] = bits
     labels = np.zeros(n_samples, dtype=dtype) if usual is None else np.where(has_usual, usual, 0).astype(dtype)
     return BlockCounters(place, labels, words, np.flatnonzero(~has_usual).astype(np.uint32))
-
-
-def _default_n_blocks(n_samples: int, n_paths: int, factor: float) -> int:
-    """Return a number of blocks: the time of bounds grows with it, that of the rows to read falls with it."""
-    groups = -(-n_paths // LANES)
-    return min(max(int(math.sqrt(factor * n_samples / groups)), 8), _MOST_BLOCKS)

@@ -105,11 +105,6 @@ class Points:
         """Memory of the random numbers and departures of one replicate."""
         return 12 * len(self.number)
 
-    def draw(self, seed: np.uint64, first: int, n_replicates: int) -> Departures:
-        """Return the labels of the replicates from ``first`` on."""
-        (drawn,) = self.blocks(seed, first, n_replicates, n_replicates)
-        return drawn
-
     def blocks(self, seed: np.uint64, first: int, n_replicates: int, size: int) -> Iterator[Departures]:
         """Yield the labels of the replicates from ``first`` on, ``size`` of them at a time, in the same memory."""
         size = min(size, n_replicates)

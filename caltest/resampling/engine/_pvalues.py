@@ -65,8 +65,7 @@ def tail_pvalues(values: Floats) -> Floats:
     """
     n = values.shape[-1]
     rows = values.reshape(-1, n)
-    size = np.abs(rows)
-    slack = TIE_TOLERANCE * size.max(axis=1, initial=0.0, where=np.isfinite(size), keepdims=True)
+    slack = TIE_TOLERANCE * np.abs(rows).max(axis=1, initial=0.0, where=np.isfinite(rows), keepdims=True)
     order = np.argsort(rows, axis=1) + np.arange(0, rows.size, n)[:, None]  # among all values
     ordered = rows.reshape(-1).take(order)
     least = ordered - slack

@@ -69,7 +69,7 @@ def test_tables_hold_the_probabilities(name):
 @CASES
 def test_equals_the_naive_twin(name):
     points = Points.of(sample_of(PREDICTIONS[name]))
-    drawn = points.draw(np.uint64(7), 3, 5)
+    (drawn,) = points.blocks(np.uint64(7), 3, 5, 5)
     labels = points.labels(drawn)
     for r in range(5):
         expected = labels_of_points(points, np.uint64(7), 3 + r)
