@@ -128,10 +128,7 @@ def describe_answer(
         *_scatter_notes(components),
         *impossible_note(sample.impossible),
     )
-    conditions = scheme.conditions
-    if answer.method == "asymptotic":
-        many = Note("C103", "many observations have predictions far from 0 and 1.")
-        conditions = (*conditions, many)
+    many = Note("C103", "many observations have predictions far from 0 and 1.")
     return TestResult(
         title=title,
         test_statistic=answer.statistic,
@@ -153,7 +150,7 @@ def describe_answer(
         hypothesis=null.hypothesis,
         of_calibration=null.calibration_function is None,
         origin=_origin(answer, null),
-        conditions=conditions,
+        conditions=(*scheme.conditions, many) if answer.method == "asymptotic" else scheme.conditions,
         alpha=alpha,
         score=_score(components, sample),
         impossible_samples=sample.impossible,

@@ -149,19 +149,19 @@ class Sample(AnswersOtherNames):
 
     def once(self, derive: Callable[..., Derived], *arguments: Any) -> Derived:
         """Return ``derive(self, *arguments)``, computed once: what depends on predictions alone serves all draws."""
-        key = (derive, *arguments)
-        with self._lock:  # threads that need the same value wait for it
-            if key not in self._derived:
-                self._derived[key] = derive(self, *arguments)
-            return self._derived[key]
+        return self._kept_in(self._derived, derive, arguments)
 
     def of_predictions(self, derive: Callable[..., Derived], *arguments: Any) -> Derived:
         """Return ``derive(self, *arguments)``, computed once for all labels: it must not depend on them."""
+        return self._kept_in(self._of_predictions, derive, arguments)
+
+    def _kept_in(self, kept: dict[Any, Any], derive: Callable[..., Derived], arguments: tuple[Any, ...]) -> Derived:
         key = (derive, *arguments)
-        with self._lock:
-            if key not in self._of_predictions:
-                self._of_predictions[key] = derive(self, *arguments)
-            return self._of_predictions[key]
+        with self._lock:  # threads that need the same value wait for it
+            if key not in kept:
+                kept[key] = derive(self, *arguments)
+            found: Derived = kept[key]
+        return found
 
     def relabelled(self, outcome: NDArray[Any]) -> Sample:
         """Return the same predictions with other labels; what was computed from the predictions is kept."""

@@ -356,8 +356,7 @@ def _class_summary(sample: Sample) -> LargestExcursion:
 
 def _are_read_in_place(null: NDArray[Any], kind: np.dtype[Any]) -> bool:
     """Return whether paths need no copy of the probabilities: no column is without rounding."""
-    plain = null.dtype == kind and null.flags.c_contiguous and null.flags.writeable
-    return plain and all(map(_is_uncertain, null.T))
+    return null.dtype == kind and null.flags.carray and all(map(_is_uncertain, null.T))
 
 
 def _extremes(sample: Sample, outcomes: NDArray[Any], k: int) -> Floats:

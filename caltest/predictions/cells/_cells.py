@@ -21,7 +21,6 @@ _COLUMNS, _ROWS = 16, 512  # neighbouring columns share lines of memory, which s
 _TOGETHER = 2**21  # values of columns that are copied together, if there are more rows than columns
 _BLOCK = 2**15  # observations
 _FEW_COLUMNS = 2  # are not worth a copy
-_LABELS_FOR_EACH = 8  # observation: no more labels than these are counted
 
 
 def columns_together(n_samples: int) -> int:
@@ -124,7 +123,7 @@ class Cells:
 
 def _numbered(labels: Integers) -> tuple[Integers, Integers]:
     """Return the labels that occur, increasing, and the place of each among them."""
-    if labels.min() < 0 or labels.max() >= _LABELS_FOR_EACH * len(labels):
+    if labels.min() < 0 or labels.max() >= 8 * len(labels):  # counters would take more memory than to sort
         return np.unique(labels, return_inverse=True)
     occurs = np.bincount(labels) > 0  # several times as fast as to sort
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1).take(labels)

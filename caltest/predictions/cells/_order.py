@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Booleans, Floats, Integers, blocks
 from caltest.predictions.inputs._refusals import refuse_if
 
-_MOST_PLACES = 2**32
 _BLOCK = 2**16
-_INFINITY = 0x7F800000  # as float32; NaN and negative numbers have larger bits
 
 
 def stable_order(values: NDArray[Any]) -> Integers:
@@ -21,25 +19,16 @@ def stable_order(values: NDArray[Any]) -> Integers:
 
     Positive doubles are ordered as the integers with the same bits. The lowest bits make room for the place, so that
     the keys are distinct, a fast sort brings along the places, and equal values keep their order. Different values that
-    share a key are sorted afterwards. If values are negative, NumPy's stable sort is used. Numbers of 32 bits leave
-    room enough.
+    share a key are sorted afterwards; none of 32 bits do. If values are negative, NumPy's stable sort is used.
     """
     n = values.shape[-1]
     if (values[..., :-1] <= values[..., 1:]).all():  # as events of a sample are
         return np.arange(n) + np.zeros((*values.shape[:-1], 1), dtype=np.int64)
-    if values.dtype == np.float32 and n < _MOST_PLACES:
-        short = (values + np.float32(0)).view(np.uint32)  # 0.0 instead of -0.0
-        if short.max() <= _INFINITY:
-            order: Integers = (short.astype(np.int64) << 32) | np.arange(n)
-            order.sort()
-            order &= _MOST_PLACES - 1
-            return order
     value = np.add(values, 0.0, dtype=np.float64, order="C")  # 0.0 instead of -0.0
     bits = np.int64(n.bit_length())
     key = value.view(np.int64) >> bits
     key <<= bits
-    for start in range(0, n, _BLOCK):
-        key[..., start : start + _BLOCK] |= np.arange(start, min(start + _BLOCK, n))
+    key |= np.arange(n)
     key.sort()
     if (key[..., 0] < 0).any():
         return np.argsort(values, kind="stable")

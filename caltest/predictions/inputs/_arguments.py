@@ -450,14 +450,14 @@ def one_blas_thread() -> Iterator[None]:
     if not _unlimited.acquire(blocking=False):
         yield
         return
-    blas = _blas("scipy.linalg" in sys.modules)
-    several = [(library, number) for library in blas if (number := library.num_threads) != 1]
+    limited: list[tuple[Any, int]] = []
     try:
-        for library, _ in several:
+        for library in _blas("scipy.linalg" in sys.modules):
+            limited.append((library, library.num_threads))
             library.set_num_threads(1)
         yield
     finally:
-        for library, number in several:
+        for library, number in limited:
             library.set_num_threads(number)
         _unlimited.release()
 

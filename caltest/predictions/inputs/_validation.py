@@ -249,9 +249,8 @@ def validate_rng(rng: SeedLike) -> np.random.Generator:
     return np.random.default_rng(int(rng))
 
 
-def validate_workers(workers: Any) -> int:
-    """Return a number of threads: -1 stands for all processors, None for that of `caltest.config_context`."""
-    return workers_in_use(workers)
+validate_workers = workers_in_use
+"""Return a number of threads: -1 stands for all processors, None for that of `caltest.config_context`."""
 
 
 def validate_count(value: Any, name: str, minimum: int = 1) -> int:

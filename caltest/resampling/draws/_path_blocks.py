@@ -21,7 +21,7 @@ from caltest._compiled._path_blocks import (
     find_places,
     read_paths,
 )
-from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._arrays import Floats
 from caltest.predictions.cells._cells import columns_together, store_columns
 from caltest.predictions.cells._order import stable_order
 from caltest.resampling.draws._alias_tables import FEW
@@ -213,9 +213,7 @@ class PathBlocks:
         read_paths(counts, first, labels, departures, *read)
 
 
-def _in_order(
-    paths: Iterable[Path], n_samples: int, dtype: np.dtype[Any] | type
-) -> Iterator[tuple[Path, Integers, NDArray[Any], NDArray[Any]]]:
+def _in_order(paths: Iterable[Path], n_samples: int, dtype: np.dtype[Any] | type) -> Iterator[tuple[Any, ...]]:
     """Yield paths with their orders, scores and null probabilities; some of few rows are sorted together."""
     rest, together = iter(paths), max(1, _SORTED_TOGETHER // n_samples)
     while some := list(islice(rest, together)):

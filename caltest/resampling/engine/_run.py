@@ -464,9 +464,7 @@ def _conclude(
 
 def _null(observed: float, drawn: Floats, draws: Draws) -> Distribution:
     """Return the null distribution of draws; the observed arrangement is one of all."""
-    if isinstance(draws, AllSigns):
-        return AllArrangements(np.append(observed, drawn))
-    return MonteCarloDistribution(drawn)
+    return AllArrangements(np.append(observed, drawn)) if isinstance(draws, AllSigns) else MonteCarloDistribution(drawn)
 
 
 def monte_carlo_error(pvalue: float, n_resamples: int) -> float:
