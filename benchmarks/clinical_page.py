@@ -8,7 +8,8 @@ import pandas as pd
 from benchmarks.markdown import table
 from benchmarks.pages import mark, with_table
 
-LEVEL, FAR = 0.05, 4.0
+LEVEL, FAR = 0.05, 3.0
+_FEWER = 0.8  # share of data sets from which on a table has one number of them
 NAMES = {
     "observed_expected": "O/E",
     "calibration_slope": "slope",
@@ -31,7 +32,7 @@ def nominal(measure: str) -> float:
 
 
 def is_far(row: pd.Series) -> bool:
-    """Return whether a coverage is below its level, or a level above 5 %, by more than four standard errors."""
+    """Return whether a coverage is below its level, or a level above 5 %, by more than three standard errors."""
     level = LEVEL if row["kind"] == "level" else 1 - nominal(row["measure"])
     missed = (row["above"] + row["below"]) / row["sets"]
     return missed > level + FAR * math.sqrt(level * (1 - level) / row["sets"]) + 1e-9
@@ -61,9 +62,15 @@ def by_design(frame: pd.DataFrame) -> str:
     for (predictions, events), part in frame.groupby(["predictions", "events"], sort=False):
         of = {row["measure"]: _share(row) for _, row in part.iterrows()}
         size = [f"{events:,}"] if events else []
-        rows.append([_kind(predictions), *size, f"{part['sets'].max():,}", *(of.get(name, "") for name in measures)])
+        rows.append([_kind(predictions), *size, _sets(part["sets"]), *(of.get(name, "") for name in measures)])
     size = ["events"] if (frame["events"] > 0).all() else []
     return table(["predictions", *size, "data sets", *map(_short, measures)], rows)
+
+
+def _sets(sets: pd.Series) -> str:
+    """Return the number of data sets, or the range of it if some measures were computed again on fewer."""
+    low, high = sets.min(), sets.max()
+    return f"{high:,}" if low >= _FEWER * high else f"{low:,} to {high:,}"
 
 
 def by_test(frame: pd.DataFrame) -> str:

@@ -239,7 +239,7 @@ FAMILIES = {
     "unpaired_test": "`unpaired_test`",
     **dict.fromkeys(("O/E", "intercept", "slope"), "O/E, intercept and slope of `clinical_calibration`"),
     **dict.fromkeys(
-        ("Brier", "scaled Brier", "D", "Q", "R2", "c-statistic", "net benefit", "gain"), "its other measures"
+        ("Brier", "scaled Brier", "D", "U", "Q", "R2", "c-statistic", "net benefit", "gain"), "its other measures"
     ),
     **dict.fromkeys(("ICI", "E50", "E90", "Emax", "ECI"), "ICI, E50, E90, Emax and ECI"),
     "cutoff_interval": "`cutoff_interval`",

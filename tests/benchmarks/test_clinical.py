@@ -76,7 +76,7 @@ def test_labels_of_clusters_are_alike_and_have_their_risks():
 
 
 def test_what_is_far_from_its_level_is_bold():
-    row = {"kind": "coverage", "measure": "x", "sets": 400, "above": 37, "below": 0}
+    row = {"kind": "coverage", "measure": "x", "sets": 400, "above": 33, "below": 0}
     assert not clinical_page.is_far(pd.Series(row))
-    assert clinical_page.is_far(pd.Series(row | {"above": 38}))
+    assert clinical_page.is_far(pd.Series(row | {"above": 34}))
     assert not clinical_page.is_far(pd.Series(row | {"measure": "belt, 80 %", "above": 100}))
