@@ -299,19 +299,9 @@ def _of_others(sample: Sample, cells: EventCells, brier: Answer, cox: Answer, mi
         "quality_index": ("Q, quality index", "overall"),
         "discrimination_index": ("D, discrimination index", "discrimination"),
     }
-    value, interval = c_statistic(sample, missed)
-    return [
-        *(
-            Measure(
-                name,
-                said,
-                about,
-                found[name].estimate,
-                found[name].interval,
-                found[name].if_calibrated,
-                math.nan if math.isnan(found[name].estimate) else pvalues.get(name, math.nan),
-            )
-            for name, (said, about) in words.items()
-        ),
-        Measure("c_statistic", "c-statistic", "discrimination", value, interval),
-    ]
+    measures = []
+    for name, (said, about) in words.items():
+        one = found[name]
+        pvalue = math.nan if math.isnan(one.estimate) else pvalues.get(name, math.nan)
+        measures.append(Measure(name, said, about, one.estimate, one.interval, one.if_calibrated, pvalue))
+    return [*measures, Measure("c_statistic", "c-statistic", "discrimination", *c_statistic(sample, missed))]
