@@ -17,9 +17,9 @@ from caltest.cli._options import (
     chosen,
     reading_of,
     reread,
-    shortened,
 )
 from caltest.cli._recalibrated_file import RecalibratedFile, check_outputs, parse_output
+from caltest.predictions.files._table import shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -26,9 +26,9 @@ from caltest.cli._options import (
     parse_partition,
     problem_of,
     read_file,
-    shortened,
     times_of,
 )
+from caltest.predictions.files._table import shortened
 from caltest.predictions.inputs._refusals import refuse
 from caltest.results._description import counted
 

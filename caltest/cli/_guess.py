@@ -16,8 +16,8 @@ from caltest.cli._options import (
     read_file,
     reading_of,
     reread,
-    shortened,
 )
+from caltest.predictions.files._table import shortened
 
 if TYPE_CHECKING:
     from typing import Any, BinaryIO

@@ -16,10 +16,10 @@ from caltest.cli._options import (
     lead_column,
     parse_names,
     reading_of,
-    shortened,
     standard_input,
     typed_options,
 )
+from caltest.predictions.files._table import shortened
 
 if TYPE_CHECKING:
     from caltest.hypothesis_tests import MultilabelTable

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from caltest import predictions, statistics, streaming
 from caltest.cli._messages import MEANING, WORDS, held, refuse_if, translate
+from caltest.predictions.files._table import shortened
 from caltest.predictions.inputs._refusals import refuse
 from caltest.results._expressions import PublicNames, read_object
 
@@ -565,11 +566,3 @@ def lens_for(given: Lens | str | None, data: PredictionFile) -> Lens | None:
     except ValueError as error:
         refuse(f"--lens: {error}")
     return found
-
-
-def shortened(texts: Sequence[Any], most: int = 12) -> str:
-    """Return texts separated by commas; the first and the last of many."""
-    shown = list(map(str, texts))
-    if len(shown) <= most:
-        return ", ".join(shown)
-    return f"{', '.join(shown[:3])}, ..., {shown[-1]} ({len(shown)})"

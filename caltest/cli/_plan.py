@@ -21,8 +21,8 @@ from caltest.cli._options import (
     parse_thresholds,
     reading_of,
     reread,
-    shortened,
 )
+from caltest.predictions.files._table import shortened
 from caltest.predictions.inputs._refusals import refuse
 
 if TYPE_CHECKING:

@@ -33,11 +33,11 @@ from caltest.cli._options import (
     parse_count,
     problem_of,
     read_file,
-    shortened,
     times_of,
     typed_test,
 )
 from caltest.cli._scan import is_state, refuse_options_of_files, run_test_of_state
+from caltest.predictions.files._table import shortened
 from caltest.results._description import counted
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from importlib.resources import files
 from typing import Any
 
 from caltest.cli._messages import refuse_if, show
-from caltest.cli._options import add_command, add_option, parse_count, shortened
+from caltest.cli._options import add_command, add_option, parse_count
+from caltest.predictions.files._table import shortened
 
 _EXAMPLES = """
 examples:

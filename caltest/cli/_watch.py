@@ -29,10 +29,10 @@ from caltest.cli._options import (
     parse_lead,
     parse_number,
     read_file,
-    shortened,
     standard_input,
 )
 from caltest.predictions.files._source import content_of
+from caltest.predictions.files._table import shortened
 from caltest.predictions.inputs._refusals import refuse
 
 if TYPE_CHECKING:

@@ -276,9 +276,7 @@ class EventEvidence(Evidence):
     @cached_property
     def cells(self) -> EventCells:
         """The predictions of the event in cells."""
-        if self.sample is None:
-            return EventCells.of_counts(*self._event)
-        return self.sample.once(EventCells.of)
+        return EventCells.of_counts(*self._event) if self.sample is None else self.sample.once(EventCells.of)
 
     @property
     def _event(self) -> tuple[Floats, Floats, Floats]:

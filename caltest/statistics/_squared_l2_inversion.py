@@ -251,9 +251,7 @@ class SquaredL2Inversion:
     @cached_property
     def _null_values(self) -> Floats:
         """T of a calibrated model, ``(n_draws,)``: of labels that follow the predictions, or of random signs."""
-        if self.by_signs:
-            return self._signs_at_zero.value
-        return self._simulate(self.segments.prob)[0][0]
+        return self._signs_at_zero.value if self.by_signs else self._simulate(self.segments.prob)[0][0]
 
     @cached_property
     def _low(self) -> float:

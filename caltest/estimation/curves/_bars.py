@@ -108,9 +108,7 @@ class EffectiveCounts:
         """Return the effective number of observations for a level, ``(n_cells,)``."""
         total = self.events + self.others
         largest = effective_of_sums(total, self.squares)
-        if self.terms is None:
-            return largest
-        return _number_of_groups(self.rate, total, largest, self.terms, level)
+        return largest if self.terms is None else _number_of_groups(self.rate, total, largest, self.terms, level)
 
     def intervals(self, level: float) -> tuple[Floats, Floats]:
         """Return confidence intervals for the frequencies, [0, 1] without weight."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +127,7 @@ def differing_names(name: str, names: list[str]) -> list[str]:
     return [text or f"Unnamed: {k}" for k, text in enumerate(bare)]
 
 
-def shortened(texts: list[Any], most: int = 12) -> str:
+def shortened(texts: Sequence[Any], most: int = 12) -> str:
     """Return texts separated by commas; the first and the last of many."""
     shown = [text if len(text) <= 60 else f"{text[:60]}..." for text in map(str, texts)]
     if len(shown) <= most:

@@ -30,6 +30,7 @@ from caltest.results._progress import Progress
 
 _BLOCK_BYTES = 2**21  # a block of draws should stay in the cache until every statistic has read it
 _BLOCK_REPLICATES = (4, 1024)
+_PART_BYTES = 2**25
 _PARTS = 4  # blocks of the labels of many classes that are drawn together: tables are read once for each block
 
 
@@ -94,6 +95,14 @@ class Draws(ABC):
     def scaled_blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any], Floats | None]]:
         """Yield samples with outcomes drawn for them, and the `scale` of their residuals."""
         return ((drawn, outcomes, self.scale(drawn, outcomes)) for drawn, outcomes in self.blocks(sample))
+
+    def least_together(self, sample: Sample) -> int:
+        """Return the number of replicates that a part should have on one thread, whose labels take little memory.
+
+        The records of many classes are made again for every part.
+        """
+        most = _PART_BYTES // (sample.n_samples * outcome_dtype(sample.n_outcomes).itemsize)
+        return min(replicates_together(sample), most) if sample.n_outcomes > FEW else 1
 
     def slices(self, size: int) -> list[Self]:
         """Cut into consecutive parts of at most ``size`` replicates."""

@@ -223,9 +223,7 @@ class SignedGroups(Consistency):
 
     def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
         """Return ``n_resamples`` draws of signs, or all arrangements of the signs of few groups."""
-        if 0 < self.n_groups < MANY_GROUPS:
-            return AllSigns.of_groups(self.n_groups)
-        return SignDraws.of(n_resamples, rng)
+        return AllSigns.of_groups(self.n_groups) if 0 < self.n_groups < MANY_GROUPS else SignDraws.of(n_resamples, rng)
 
 
 def _in_words(n_resamples: int | str) -> str:

@@ -127,7 +127,8 @@ class Evaluation:
 
     def nulls(self, draws: Draws, workers: int = 1, progress: Progress | None = None) -> list[Floats]:
         """Return the components of every question on all draws, ``(n_components, n_resamples)`` each."""
-        values = draws.map(self._evaluate, workers, progress, _FEW_LABELS // self._base.n_samples)
+        least = max(_FEW_LABELS // self._base.n_samples, draws.least_together(self._base))
+        values = draws.map(self._evaluate, workers, progress, least)
         return np.split(values, np.cumsum([len(question.statistic.components) for question in self._questions])[:-1])
 
     def observed(self) -> tuple[list[Floats], list[Floats]]:

@@ -291,3 +291,18 @@ def test_two_threads_have_parts_as_long_as_one():
         assert len(parts) == 999
         assert 999 / lengths[workers] >= workers
     assert lengths[1] == lengths[2] > lengths[8]
+
+
+def test_many_classes_are_drawn_in_one_part_while_labels_take_little_memory(monkeypatch):
+    draws = caltest.Consistency().draws(999, 0)
+
+    def parts(n_classes):
+        sample = make_sample(np.zeros(100, dtype=int), np.full((100, n_classes), 1 / n_classes))
+        least, found = draws.least_together(sample), []
+        draws.map(lambda part: np.zeros(found.append(part.n_resamples) or 1), 1, None, least)
+        return found
+
+    assert parts(1000) == [999]
+    assert parts(3) == [250, 250, 250, 249]
+    monkeypatch.setattr(caltest.resampling.draws._labels, "_PART_BYTES", 2**16)
+    assert parts(1000) == [327, 327, 327, 18]  # labels of two bytes
