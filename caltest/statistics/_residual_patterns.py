@@ -76,6 +76,10 @@ class PatternStatistic(Statistic):
     """Base class of statistics of the residuals of patterns, infinite if an outcome of probability 0 happened."""
 
     n_outcomes = 2
+    limit_needs = (
+        "many different predictions, of which no few near 0 or 1 decide, predictions fixed "
+        '(method="monte-carlo" is valid for all)'
+    )
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""

@@ -260,8 +260,8 @@ def osius_rojek_test(
     ValueError
         If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
         columns; if ``region`` holds no observation; if the lens has more than two outcomes; if ``method`` is unknown,
-        or "asymptotic" and predictions are not fixed; if ``n_resamples`` < 1, or ``alpha`` is not strictly between 0
-        and 1.
+        or "asymptotic" and predictions are not fixed, or so few decide that the limit is far away; if ``n_resamples`` <
+        1, or ``alpha`` is not strictly between 0 and 1.
 
     See Also
     --------
@@ -323,8 +323,8 @@ def le_cessie_test(
     ValueError
         If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
         columns; if ``region`` holds no observation; if the lens has more than two outcomes; if ``method`` is unknown,
-        or "asymptotic" and predictions are not fixed; if ``n_resamples`` < 1, or ``alpha`` is not strictly between 0
-        and 1.
+        or "asymptotic" and predictions are not fixed, or so few decide that the limit is far away; if ``n_resamples`` <
+        1, or ``alpha`` is not strictly between 0 and 1.
 
     See Also
     --------

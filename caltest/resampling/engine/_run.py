@@ -380,10 +380,7 @@ def computed_distribution(statistic: Statistic, sample: Sample, null: Consistenc
     find = statistic.asymptotic_distribution if method == "asymptotic" else statistic.exact_distribution
     found = None if method == "monte-carlo" or null.resample_predictions else find(sample)
     if found is None and method == "asymptotic":
-        refuse(
-            'method="asymptotic" needs a statistic whose limit is known (KS, Kuiper, ClasswiseKS of two outcomes, '
-            f"Bridge, Spiegelhalter, HosmerLemeshow or CoxScore), predictions fixed; got {statistic}, {null}."
-        )
+        refuse(f'method="asymptotic" needs {statistic.limit_needs}; got {statistic}, {null}.')
     if found is None and method == "exact":
         weighted = "" if sample.weight is None else ", without `sample_weight`"
         refuse(

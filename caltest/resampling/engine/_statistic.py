@@ -42,6 +42,11 @@ class Statistic(Specification, ABC):
     """The power of the residuals with which it grows: 2 if it is a sum of their products."""
     hint_of_sums: ClassVar[str] = ""
     """What a refusal of the statistic adds where it is asked of a state of a stream."""
+    limit_needs: ClassVar[str] = (
+        "a statistic whose limit is known (KS, Kuiper, ClasswiseKS of two outcomes, Bridge, Spiegelhalter, "
+        "HosmerLemeshow or CoxScore), predictions fixed"
+    )
+    """What ``method="asymptotic"`` needs where it is refused."""
     partition: Any = None
     """What makes the cells (bins) that the statistic is computed from, often a parameter; None if there are none."""
 

@@ -48,3 +48,11 @@ def test_refusals(test):
     check_refused(lambda: test(y, p, method="exact"), ValueError, "`method` must be one of 'monte-carlo', 'asymptotic'")
     three = np.full((300, 3), 1 / 3)
     assert test(np.arange(300) % 3, three, n_resamples=19, rng=0).lens_name == "confidence"
+
+
+def test_a_limit_that_does_not_hold_is_refused_with_its_reason():
+    """The refusal named other statistics, as if the limit were not known; here few values of predictions decide."""
+    y = np.arange(300) % 3 == 0
+    rounded = np.repeat([0.2, 0.3, 0.4], 100)
+    with pytest.raises(ValueError, match="needs many different predictions, of which no few near 0 or 1 decide"):
+        caltest.hypothesis_tests.osius_rojek_test(y, rounded, method="asymptotic")
