@@ -128,8 +128,8 @@ def count_block_events(outcomes, rows, slots, counts):
 
 
 LANES = 16
-COUNTS, HIGHEST, LOWEST, ABOVE, BELOW, LEVEL = range(6)
-RECORD = 6 * LANES
+HIGHEST, LOWEST, ABOVE, BELOW, LEVEL = range(5)
+RECORD = 5 * LANES
 NOWHERE = 2**30  # beyond every path, even after `level` was added, and within 32 bits
 
 
@@ -219,20 +219,20 @@ def fill_path(p, order, score, expected, usual, paths, high, low, place):
 
 def bound_blocks(high, low, shift):
     """Return a table of blocks without counts: the values of the base path are bounded by whole numbers of units."""
-    table = np.zeros((len(high), high.shape[1] + 1, 6, LANES), dtype=np.int32)
+    table = np.zeros((len(high), high.shape[1] + 1, 5, LANES), dtype=np.int32)
     table[:, :-1, HIGHEST] = np.maximum(np.ceil(high * 2.0**shift) + 1, -NOWHERE)
     table[:, :-1, LOWEST] = np.minimum(np.floor(low * 2.0**shift) - 1, NOWHERE)
     return table
 
 
 @intrinsic
-def _bound_group(typing_context, address, n_blocks, shift):
-    """Bound the blocks of 16 paths, whose records begin at an address, and empty their counts."""
+def _bound_group(typing_context, counts, records, n_blocks, shift):
+    """Bound the blocks of 16 paths, whose counts and records begin at two addresses."""
 
     def generate(context, builder, signature, arguments):
         lanes = ir.VectorType(ir.IntType(32), LANES)
         size = ir.IntType(64)
-        start, number, power = arguments
+        counted, start, number, power = arguments
 
         def splat(x):
             one = builder.insert_element(ir.Constant(lanes, ir.Undefined), x, ir.IntType(32)(0))
@@ -256,13 +256,13 @@ def _bound_group(typing_context, address, n_blocks, shift):
         with cgutils.for_range(builder, number, intp=size) as loop:
             b = loop.index
             before = builder.load(level)
-            counts = builder.load(place(b, COUNTS), align=4)
+            address = builder.add(counted, builder.mul(b, size(4 * LANES)))
+            counts = builder.load(builder.inttoptr(address, lanes.as_pointer()), align=4)
             plus, minus = builder.and_(counts, same(MINUS - 1)), builder.lshr(counts, same(16))
             risen = builder.add(before, plus)
             up = builder.add(builder.load(place(b, HIGHEST), align=4), builder.shl(risen, bits))
             fallen = builder.shl(builder.sub(minus, before), bits)
             down = builder.sub(fallen, builder.load(place(b, LOWEST), align=4))
-            builder.store(same(0), place(b, COUNTS), align=4)
             builder.store(up, place(b, ABOVE), align=4)
             builder.store(down, place(b, BELOW), align=4)
             builder.store(before, place(b, LEVEL), align=4)
@@ -273,7 +273,7 @@ def _bound_group(typing_context, address, n_blocks, shift):
             builder.store(builder.load(values), place(number, name), align=4)
         return context.get_dummy_value()
 
-    return types.none(types.int64, types.int64, types.int64), generate
+    return types.none(types.int64, types.int64, types.int64, types.int64), generate
 
 
 @inner
@@ -313,13 +313,10 @@ def read_paths(counts, first, labels, departures, paths, table, shift, scale, bo
     n_either = either.shape[1]
     expected = paths.expected.ravel()
     for r in range(counts.shape[0]):
-        place = first
+        place = counts[r, first:].ctypes.data
         for group in range(table.shape[0]):
-            for b in range(last):
-                for lane in range(LANES):
-                    table[group, b, COUNTS, lane] = counts[r, place + lane]
-                place += LANES
-            _bound_group(table.ctypes.data + 4 * RECORD * table.shape[1] * group, last, shift)
+            _bound_group(place, table.ctypes.data + 4 * RECORD * table.shape[1] * group, last, shift)
+            place += 4 * LANES * last
         label = labels[r % labels.shape[0]]
         for d in range(end[r], end[r + 1]):
             label[uint64(departed[d]) >> uint64(entry_shift)] = uint64(departed[d]) & outcome
@@ -359,18 +356,15 @@ def read_paths(counts, first, labels, departures, paths, table, shift, scale, bo
             for b in range(last):
                 up = table[group, b, ABOVE, lane] + more
                 down = table[group, b, BELOW, lane] + less
-                if together:
-                    up = max(up, down)
-                elif down > lowest:
+                if down > lowest:
                     lowest = down
                     bottom = b
                 if up > highest:
                     highest = up
                     top = b
-            bottom = top if together else bottom
             up_to = int(high * unit)  # bounds are whole numbers
             down_to = int(low * unit)
-            for step in range(-1 if together else -2, last):
+            for step in range(-1 if top == bottom else -2, last):
                 b = step if step >= 0 else top if step == -2 else bottom  # the first ones leave few others to read
                 up = table[group, b, ABOVE, lane] + more
                 down = table[group, b, BELOW, lane] + less

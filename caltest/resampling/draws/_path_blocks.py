@@ -63,8 +63,8 @@ class PathBlocks:
     ----------
     paths : Paths
         Orders, probabilities and events of the paths, for blocks that are read label by label.
-    table : array of shape (n_groups, n_blocks + 1, 6, LANES), int32
-        The blocks of the base path, without counts. Draws count in a copy of it.
+    table : array of shape (n_groups, n_blocks + 1, 5, LANES), int32
+        Bounds of the blocks of the base path. Those of draws are written into a copy of it.
     shift : int
         Bounds are in units of ``2**-shift``.
     rows : Rows
