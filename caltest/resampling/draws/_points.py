@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,17 +63,14 @@ class Points:
         The most probable outcome of each observation.
     shift : int
         The number of an entry is ``row << shift | outcome``.
-    number : array of uint64
-        Cumulative distribution of the number of points, times 2**64.
-    table : array of shape (m, 3), uint32
-        Alias table of the m entries that points fall on: thresholds, entries and their aliases.
+    prob : array of shape (n_samples, n_outcomes)
+        Null probabilities.
     """
 
     n_outcomes: int
     usual: NDArray[Any]
     shift: int
-    number: NDArray[np.uint64]
-    table: NDArray[np.uint32]
+    prob: NDArray[Any]
 
     @classmethod
     def of(cls, sample: Sample) -> Points | None:
@@ -82,18 +80,31 @@ class Points:
         if n_outcomes > FEW or prob.size > MOST_ENTRIES:
             return None
         usual = np.empty(n_samples, dtype=outcome_dtype(n_outcomes))
-        chances, others, departure = usual_outcomes(prob, usual)
+        departure = usual_outcomes(prob, usual)[2]
         # Not `mean` and `sum`, whose order depends on the processor.
         largest = LARGEST_DEPARTURE if prob.size <= _IN_CACHE else LARGEST_DEPARTURE / 3
         if np.cumsum(departure)[-1] > largest * n_samples:
             return None
-        shift = (n_outcomes - 1).bit_length()
-        entry, rate = point_rates(chances, others, departure, shift)
+        return cls(n_outcomes, usual, (n_outcomes - 1).bit_length(), prob)
+
+    @cached_property
+    def _tables(self) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+        entry, rate = point_rates(*usual_outcomes(self.prob, self.usual.copy()), self.shift)
         mean = float(np.cumsum(rate)[-1]) if len(rate) else 0.0
         most = math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) + 2 * _LANES - 1
         number = poisson_thresholds(mean, most // _LANES * _LANES)
         thresholds, alias = alias_tables(rate, np.array([0, len(rate)]))
-        return cls(n_outcomes, usual, shift, number, np.column_stack([thresholds, entry, entry[alias]]))
+        return number, np.column_stack([thresholds, entry, entry[alias]])
+
+    @property
+    def number(self) -> NDArray[np.uint64]:
+        """Cumulative distribution of the number of points, times 2**64."""
+        return self._tables[0]
+
+    @property
+    def table(self) -> NDArray[np.uint32]:
+        """Alias table ``(m, 3)`` of the m entries that points fall on: thresholds, entries and their aliases."""
+        return self._tables[1]
 
     @property
     def n_samples(self) -> int:
