@@ -1,5 +1,5 @@
 """The page that sums a model up: one self-contained HTML file for readers without Python."""
 
-import lazy_loader
+from caltest.results._other_names import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

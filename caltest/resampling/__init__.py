@@ -1,5 +1,5 @@
 """Null distributions: simulated labels and resampled observations, exact and limit distributions, p-values."""
 
-import lazy_loader
+from caltest.results._other_names import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,5 +1,5 @@
 """What every result has in common: how it prints, serialises and warns."""
 
-import lazy_loader
+from caltest.results._other_names import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,5 +1,5 @@
 """Scorers for scikit-learn: calibration errors with a minus sign, for `cross_validate`, `GridSearchCV` and the like."""
 
-import lazy_loader
+from caltest.results._other_names import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

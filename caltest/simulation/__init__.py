@@ -1,5 +1,5 @@
 """How good are the methods? Models with known truth, and studies of estimates and tests on them."""
 
-import lazy_loader
+from caltest.results._other_names import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

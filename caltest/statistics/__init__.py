@@ -1,5 +1,5 @@
 """One number: errors of calibration and test statistics."""
 
-import lazy_loader
+from caltest.results._other_names import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,5 +1,5 @@
 """Calibration of predictions that do not fit into memory, or that keep coming."""
 
-import lazy_loader
+from caltest.results._other_names import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

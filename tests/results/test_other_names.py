@@ -1,12 +1,14 @@
 """Names that things had before are answered with those that they have now, and those exist."""
 
+import ast
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import caltest
-from caltest.results._other_names import ATTRIBUTES, NAMES, OF_CLASSES, AnswersOtherNames, attach
+from caltest.results._other_names import ATTRIBUTES, NAMES, OF_CLASSES, ROOMS, AnswersOtherNames, attach
 from tests.results.examples import EXAMPLES, example
 
 
@@ -96,3 +98,15 @@ def test_errors_of_properties_are_told_as_they_are():
         _ = Broken().reading
     curve = caltest.reliability_curve(np.array([0, 1, 1, 0]), np.array([0.2, 0.7, 0.6, 0.4]), rng=0)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(curve)).bar_lower, curve.bar_lower)
+
+
+@pytest.mark.parametrize("room", ["", *ROOMS])
+def test_a_stub_is_read_as_python_reads_it(room):
+    """It is read line by line, without its syntax."""
+    place = Path(caltest.__file__).parent / room
+    imports = [
+        node for node in ast.parse((place / "__init__.pyi").read_text()).body if isinstance(node, ast.ImportFrom)
+    ]
+    assert attach(f"caltest.{room}", str(place / "__init__.py"))[2] == sorted(
+        alias.name for node in imports for alias in node.names
+    )

@@ -122,7 +122,8 @@ def number_drawn(drawn: NDArray[np.uint16]) -> int:
 
 def block_starts(values: Floats) -> Integers:
     """Return the first position of the block of ties of each value, for increasing values."""
-    return np.searchsorted(values, values)
+    first = np.flatnonzero(np.append(True, values[1:] > values[:-1]))
+    return np.repeat(first, np.diff(first, append=len(values)))
 
 
 @dataclass(frozen=True)
