@@ -112,9 +112,11 @@ def clinical_calibration(
     **Intervals.** Observed/expected, intercept and slope have those of their own functions. Those of the distances are
     found by simulation: they hold the distances of errors of four shapes (observed curve, logistic recalibration,
     shifts up and down) that the labels do not contradict, and their target is the distance of the curve that the same
-    smoother has for infinitely many labels. The c-statistic has that of DeLong et al. for its logit, net benefit
-    that of two shares (Zou and Donner 2008). That of U holds the gains of all intercepts and slopes that the likelihood
-    ratio does not reject; it is unknown with weights or groups. The others are means of observations, whose intervals
+    smoother has for infinitely many labels. A distance that is small by luck is taken for the 16 % quantile of those of
+    a calibrated model, so that no error of 0 seems certain (Cowan et al. 2011, arXiv:1105.3166). The c-statistic has
+    that of DeLong et al. for its logit, net benefit that of two shares (Zou and Donner 2008). That of U holds the gains
+    of all intercepts and slopes that the likelihood ratio does not reject; it is unknown with weights or groups. The
+    others are means of observations, whose intervals
     remove the skewness (Hall 1992). What compares predictions with the frequency of the event (scaled Brier score, D, Q
     and R2) has Student's quantile for the number of the rarer label minus 1, as the c-statistic.
     Their simulated coverage is in docs/clinical-validity.md. With ``groups`` all of them hold groups together.

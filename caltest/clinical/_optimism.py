@@ -168,7 +168,7 @@ class OptimismCorrection(Result):
         found = f"a c-statistic of {c.corrected:.3g} instead of {c.apparent:.3g}"
         if math.isfinite(slope.corrected):
             found = f"a calibration slope of {slope.corrected:.3g} and {found}"
-        return f"On new patients like these, a model that is made in the same way has about {found}."
+        return f"On new patients like these, a model that is made in the same way is expected to have {found}."
 
     def to_frame(self) -> pd.DataFrame:
         """Return the measures as a pandas frame, one in each row.
