@@ -13,6 +13,7 @@ import caltest
 from caltest.cli._repair import _about_folds
 from caltest.recalibration import AutomaticCalibration, TemperatureScaling, load_recalibrator
 from tests.recalibration.maps.test_base import over_confident
+from tests.reference.cases import mostly_nightly
 
 CLASSES = np.array(["cat", "dog", "eel"])
 PROB, OUTCOME = over_confident(400, 3)
@@ -58,7 +59,7 @@ def test_it_writes_what_the_function_finds(given, tmp_path, run):
     assert f"map written to {tmp_path / 'repaired.json'}" in err
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_auto_says_how_it_chose(given, tmp_path, run):
     code, text, _ = run(
         *("repair", given, "-o", tmp_path / "out.tsv", "--map", tmp_path / "m.json", "--plot", tmp_path / "p.svg"),
@@ -74,7 +75,7 @@ def test_auto_says_how_it_chose(given, tmp_path, run):
     assert pd.read_csv(tmp_path / "out.tsv", sep="\t").shape == (400, 5)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_one_column_and_folds_of_the_file(tmp_path, run):
     prob, y_true = over_confident(200, 2)
     path, out = tmp_path / "event.csv", tmp_path / "out.csv"
@@ -120,8 +121,8 @@ def digits(tmp_path):
     return tmp_path / "digits.npz", arrays
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("ending", [".npz", ".csv", ".parquet"])
+@pytest.mark.slow(few_draws=True)
+@pytest.mark.parametrize("ending", mostly_nightly([".npz", ".csv", ".parquet"]))
 def test_an_archive_with_ten_classes_is_repaired_and_can_be_tested_with_its_groups(digits, ending, tmp_path, run):
     """One array was taken for one column: IndexError after all work."""
     path, arrays = digits
@@ -146,7 +147,7 @@ def test_an_archive_with_ten_classes_is_repaired_and_can_be_tested_with_its_grou
     assert "groups" in text
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_all_other_columns_stay_as_they_are(tmp_path, run):
     path, out = tmp_path / "given.csv", tmp_path / "out.csv"
     ids = [f"{k:04d}" for k in range(len(PROB))]
@@ -204,7 +205,7 @@ def test_a_repair_that_cannot_be_written_is_not_lost(given, tmp_path, run, monke
     assert not (tmp_path / "new.csv").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_a_map_that_makes_predictions_worse_is_no_success(tmp_path, run):
     """On the logistic digits the log score rose, and the report began with "no longer rejected"."""
     rng = np.random.default_rng(0)
@@ -220,7 +221,7 @@ def test_a_map_that_makes_predictions_worse_is_no_success(tmp_path, run):
     assert "caltest apply" not in said
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_the_command_that_is_advised_reads_the_same_kind_of_file(tmp_path, run, monkeypatch):
     """Without header, with semicolons and decimal commas: the command lacked the options, and refused the file."""
     prob, y_true = over_confident(300, 2)

@@ -41,7 +41,7 @@ def test_the_page_names_the_file_its_event_and_its_column(files, capsys):
     assert f"caltest {' '.join(command)}" in text  # so that it can be repeated
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_columns_of_the_file_are_subgroups(files):
     folder, y, event = files
     rng = np.random.default_rng(1)
@@ -56,7 +56,7 @@ def test_columns_of_the_file_are_subgroups(files):
     assert "in none of 2 subgroups" in text_of(out)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_several_files_are_compared(files):
     folder, _, _ = files
     out = folder / "page.html"
@@ -85,7 +85,7 @@ def test_bad_input(files, capsys):
     assert "state.npz is a state that 'caltest scan' wrote" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_labels_with_dollar_signs(run, frame, tmp_path):
     """What matplotlib would read as mathematics, or refuse."""
     names = ["$5$ & {more", "a_$x^{$", "$\\undefined$"]

@@ -5,7 +5,7 @@ import pytest
 LEAD = ("--time", "day of issue", "--lead", "7D")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_the_page_is_that_of_the_lead(forecasts, tmp_path, run):
     path, page = forecasts[0], tmp_path / "page.html"
     assert run("report", path, *LEAD, "-o", page, "--resamples", "199")[0] == 0

@@ -156,7 +156,7 @@ MODELS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("models", MODELS)
-@pytest.mark.parametrize(("n", "n_sets"), mostly_nightly([(365, 300), (2000, 100)]))
+@pytest.mark.parametrize(("n", "n_sets"), mostly_nightly([(365, 80), (365, 300), (2000, 100)]))
 def test_intervals_of_forecasts_contain_the_difference(n, n_sets, models):
     def draw(rng):
         return exceedances(n, 7, 0.8, rng)
@@ -169,13 +169,13 @@ def test_intervals_of_forecasts_contain_the_difference(n, n_sets, models):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lead", mostly_nightly([1, 4]))
-def test_intervals_of_batches_contain_the_difference(lead):
+@pytest.mark.parametrize(("lead", "n_sets"), mostly_nightly([(1, 60), (1, 200), (4, 200)]))
+def test_intervals_of_batches_contain_the_difference(lead, n_sets):
     def draw(rng):
         return batches(52, 40, lead, rng)
 
-    missed, _ = misses(draw, MODELS["equally wrong"], 200, time=np.repeat(np.arange(52), 40), lead=lead)
-    assert missed <= binom.isf(3e-5, 200, 0.05)
+    missed, _ = misses(draw, MODELS["equally wrong"], n_sets, time=np.repeat(np.arange(52), 40), lead=lead)
+    assert missed <= binom.isf(3e-5, n_sets, 0.05)
 
 
 @pytest.mark.slow

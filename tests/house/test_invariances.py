@@ -404,7 +404,7 @@ def same(a: Any, b: Any, tolerance: float) -> bool:
 
 def each(examples: Any) -> Any:
     """One test for each of the examples."""
-    marks = {name: [pytest.mark.slow] if name in SLOW else [] for name in examples}
+    marks = {name: [pytest.mark.slow(few_draws=True)] if name in SLOW else [] for name in examples}
     return pytest.mark.parametrize("example", [pytest.param(name, marks=some) for name, some in marks.items()])
 
 

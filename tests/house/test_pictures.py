@@ -35,7 +35,7 @@ def test_main_pictures_can_be_read():
     assert faults([("classical", curve.plot), ("deviation", partial(curve.plot, style="deviation"))]) == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
 @pytest.mark.parametrize("drawings", gallery.GALLERY, ids=[name for name, _ in gallery.GALLERY])
 def test_every_picture_can_be_read(drawings):

@@ -7,6 +7,7 @@ from scipy.stats import binom
 
 import caltest
 from benchmarks.few_groups import LEVEL, Design
+from tests.reference.cases import mostly_nightly
 
 TEN = np.arange(1000) // 100
 OPTIONS = {"groups": TEN, "n_resamples": 199, "rng": 0}
@@ -74,10 +75,11 @@ def test_more_than_20_groups_with_an_event_are_not_enough(kind, seed, monkeypatc
 
 
 @pytest.mark.slow
-def test_one_outcome_that_is_predicted_many_times_is_rejected_at_the_level():
+@pytest.mark.parametrize("n_sets", mostly_nightly([80, 300]))
+def test_one_outcome_that_is_predicted_many_times_is_rejected_at_the_level(n_sets):
     """The predictions of a patient are updated. Signs rejected 7 to 10 %, with 75 groups that have a surprise."""
     rng, found, limit = np.random.default_rng(np.random.SeedSequence().entropy), [], ndtri(0.7) * np.sqrt(5)
-    for _ in range(300):
+    for _ in range(n_sets):
         known = rng.standard_normal((200, 5)).cumsum(axis=1)
         prob = ndtr((known[:, :3] - limit) / np.sqrt([4, 3, 2]))
         label = np.repeat(known[:, -1] > limit, 3).astype(int)
@@ -95,12 +97,13 @@ def test_one_outcome_that_is_predicted_many_times_is_rejected_at_the_level():
     ],
     ids=["event", "classes"],
 )
-def test_calibrated_models_are_rejected_at_the_level(design):
+@pytest.mark.parametrize("n_draws", mostly_nightly([15, 60]))
+def test_calibrated_models_are_rejected_at_the_level(design, n_draws):
     """Labels and signs alone rejected 29 to 40 % of these."""
     rng, found = np.random.default_rng(np.random.SeedSequence().entropy), []
     for _ in range(5):
         sample = design.sample(rng)
-        for labels in design.labels(sample, 60, rng):
+        for labels in design.labels(sample, n_draws, rng):
             result = caltest.calibration_test(labels, sample.prob, groups=sample.group, n_resamples=99, rng=rng)
             found.append(result.rejected)
     assert sum(found) <= binom.ppf(1 - 1e-4, len(found), LEVEL)

@@ -11,6 +11,7 @@ import caltest
 from caltest.predictions._sample import make_sample
 from caltest.results import CalibrationWarning
 from tests.hypothesis_tests.problems import calibrated, codes, draws_in_order, words
+from tests.reference.cases import mostly_nightly
 from tests.results.printed import printed
 
 TESTS = [
@@ -194,9 +195,10 @@ def test_bad_counts_are_refused():
 
 @pytest.mark.slow
 @FEW
-def test_level():
+@pytest.mark.parametrize("n_data_sets", mostly_nightly([200, 1000]))
+def test_level(n_data_sets):
     """Every test and the global p-value reject calibrated predictions at most as often as they say."""
-    n_data_sets, alpha = 1000, 0.05
+    alpha = 0.05
     rejections = np.zeros(len(TESTS) + 1)
     for seed in range(n_data_sets):
         report = caltest.calibration_report(*problem(100, 3, seed), n_resamples=99, n_kernel_resamples=99, rng=seed)

@@ -12,6 +12,7 @@ from caltest.hypothesis_tests import ClassicalTestResult
 from caltest.predictions._sample import make_sample
 from tests.hypothesis_tests.problems import calibrated, codes, most_rejections, words
 from tests.reference import naive
+from tests.reference.cases import mostly_nightly
 from tests.results.printed import printed
 
 LIMIT = {"method": "asymptotic"}
@@ -384,7 +385,7 @@ def level_pvalues(n_classes, concentration, n_data_sets):
 
 
 @pytest.mark.slow(few_draws=True)
-@pytest.mark.parametrize("n_data_sets", [25, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_data_sets", mostly_nightly([60, 400]))
 @pytest.mark.parametrize(
     "population",
     [

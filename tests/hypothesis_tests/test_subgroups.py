@@ -13,6 +13,7 @@ import caltest as ct
 from caltest.results import CalibrationWarning
 from tests.hypothesis_tests.problems import codes, draws_in_order, words
 from tests.reference import naive
+from tests.reference.cases import mostly_nightly
 from tests.reference.examples import default_statistics, draw_labels
 from tests.results.printed import printed
 
@@ -118,8 +119,9 @@ def rejections(n_sets, rng):
 
 
 @pytest.mark.slow
-def test_level_joint_and_familywise():
-    assert np.all(rejections(200, np.random.default_rng(3)) <= binom.ppf(1 - 1e-4, 200, 0.05))
+@pytest.mark.parametrize("n_sets", mostly_nightly([60, 200]))
+def test_level_joint_and_familywise(n_sets):
+    assert np.all(rejections(n_sets, np.random.default_rng(3)) <= binom.ppf(1 - 1e-4, n_sets, 0.05))
 
 
 @pytest.mark.release

@@ -162,7 +162,7 @@ def test_codes_are_explained_inside_the_page(page):
     assert '<dt id="c101">C101</dt>' in text
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_the_same_seed_gives_the_same_page(tmp_path):
     y_true, y_prob = problem(3, n=100)
     first, second = (write_page(y_true, y_prob, tmp_path / name, **FEW) for name in ("one.html", "two.html"))
@@ -173,7 +173,7 @@ def test_the_same_seed_gives_the_same_page(tmp_path):
     assert again.read_bytes() == path.read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize(
     ("n", "word"), [(2000, "No error found"), (40, "Too few data"), (10, "Cannot tell"), (1, "Cannot tell")]
 )
@@ -189,7 +189,7 @@ def test_the_word_is_that_of_the_verdict(tmp_path, n, word):
     assert no_names_of_python(text)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_impossible_labels_come_first(tmp_path):
     rng = np.random.default_rng(1)
     prob = np.append([0.0, 0.0], rng.beta(2, 5, 400))
@@ -199,7 +199,7 @@ def test_impossible_labels_come_first(tmp_path):
     assert "Impossible: 2 observations predicted with 0 % had the event." in flat(found.above)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_several_classes_have_their_totals_and_three_a_triangle(tmp_path):
     three = read(write_page(*problem(3), tmp_path / "three.html", **FEW))
     assert three.texts["h2"] == ["Where", "Which classes", *FIRST[1:]]
@@ -208,7 +208,7 @@ def test_several_classes_have_their_totals_and_three_a_triangle(tmp_path):
     assert no_names_of_python(three.above)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_subgroups_and_recalibration(tmp_path):
     rng = np.random.default_rng(0)
     prob, site = rng.beta(2, 5, 2000), rng.choice(["north", "south"], 2000)
@@ -228,7 +228,7 @@ def test_subgroups_and_recalibration(tmp_path):
     assert len(found.words.split()) <= MOST_WORDS
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_several_models_are_compared(tmp_path):
     y_true, y_prob = problem(3)
     models = {"a <b> & c": y_prob, "other " * 12: y_prob**2 / (y_prob**2).sum(axis=1, keepdims=True)}
@@ -244,7 +244,7 @@ def test_several_models_are_compared(tmp_path):
     assert escape("a <b> & c") in path.read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_frames_weights_and_groups(tmp_path):
     y_true, y_prob = problem(3)
     names = np.array(["cat", "dog", "eel"])
@@ -258,7 +258,7 @@ def test_frames_weights_and_groups(tmp_path):
     assert "The 50 groups are independent of each other" in text
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_a_report_writes_the_page_with_its_own_tests(tmp_path):
     y_true, y_prob = problem(3)
     report = ct.calibration_report(y_true, y_prob, n_resamples=199, rng=3)
@@ -289,7 +289,7 @@ def test_bad_input_writes_nothing(tmp_path):
     assert not path.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_the_decomposition_is_weighted(tmp_path):
     """Observations of weight 2 count as often as observations that are there twice."""
     y_true, y_prob = problem(2, 300)
@@ -306,7 +306,7 @@ def test_the_decomposition_is_weighted(tmp_path):
     assert "300 weighted observations" in text
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 def test_a_page_of_few_groups_cannot_decide(tmp_path):
     rng = np.random.default_rng(0)
     y_true, group = (rng.random(240) < 0.24).astype(int), np.arange(240) % 3

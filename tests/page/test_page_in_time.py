@@ -50,7 +50,7 @@ def test_the_diagram_is_that_of_the_function():
     np.testing.assert_array_equal(model.curve.cell_tests().pvalue, expected.cell_tests().pvalue)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(few_draws=True)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_page_in_words(tmp_path, n_classes):
     """An index of dates is the time, and every null distribution that the page mentions has shocks of time."""

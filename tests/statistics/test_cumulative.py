@@ -334,6 +334,7 @@ def test_asymptotic_is_conservative_where_few_predictions_are_distinct():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("n_sets", mostly_nightly([500, 2000]))
 @pytest.mark.parametrize(
     "statistic",
     mostly_nightly(
@@ -346,15 +347,15 @@ def test_asymptotic_is_conservative_where_few_predictions_are_distinct():
     ),
     ids=str,
 )
-def test_level(statistic):
+def test_level(statistic, n_sets):
     pvalues = np.array(
         [
             caltest.calibration_test(
                 *calibrated(200, seed, digits=2), statistic=statistic, n_resamples=199, rng=seed
             ).pvalue
-            for seed in range(2000)
+            for seed in range(n_sets)
         ]
     )
     assert pvalues.min() >= 1 / 200
     for alpha in (0.01, 0.05, 0.1):
-        assert (pvalues <= alpha).sum() <= binom.ppf(1 - 1e-4, 2000, alpha)
+        assert (pvalues <= alpha).sum() <= binom.ppf(1 - 1e-4, n_sets, alpha)

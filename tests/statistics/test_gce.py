@@ -11,7 +11,7 @@ import caltest
 from caltest.hypothesis_tests._gce_table import gce_metrics
 from caltest.statistics import ACE, GCE, RMSCE, SCE, TACE, UCE, ClassConditionalECE
 from tests.reference import naive
-from tests.reference.cases import check_refused, failures
+from tests.reference.cases import check_refused, failures, mostly_nightly
 from tests.reference.examples import draw_labels
 from tests.statistics.networks import NETWORKS, network
 from tests.statistics.problems import LEVELS, PROFILE, error, most_rejections, problems
@@ -367,9 +367,9 @@ def pvalues_under_calibration(n_data_sets, n_resamples=99):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
-def test_level():
+@pytest.mark.parametrize("n_data_sets", mostly_nightly([60, 250]))
+def test_level(n_data_sets):
     """At most nominal within the one-sided binomial limit, shared by all metrics and levels."""
-    n_data_sets = 250
     pvalues = pvalues_under_calibration(n_data_sets)
     assert len(pvalues) == 32 + len(OTHERS) + 1
     limits = most_rejections(n_data_sets, len(pvalues) * len(LEVELS))

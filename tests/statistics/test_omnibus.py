@@ -187,7 +187,7 @@ def test_an_error_of_the_confidence_that_changes_its_sign_is_detected():
     assert power(make, 15, OLD, n_resamples=199) <= 0.4
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_under_confidence_of_sharp_predictions_is_detected_more_often():
     network = caltest.datasets.load_cifar10_vgg16()[1].astype(float)
 

@@ -263,7 +263,7 @@ def rejections(statistics, n_data_sets, n_classes, lens=None, n=200):
     return counts
 
 
-LEVEL_SETS = [5, pytest.param(300, marks=pytest.mark.slow), pytest.param(2000, marks=pytest.mark.release)]
+LEVEL_SETS = [60, pytest.param(300, marks=pytest.mark.nightly), pytest.param(2000, marks=pytest.mark.release)]
 
 
 @pytest.mark.slow(few_draws=True)

@@ -110,10 +110,10 @@ def test_signs_of_groups_have_the_observed_value():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("grouped", mostly_nightly([False, True]))
-def test_levels(grouped):
+@pytest.mark.parametrize(("grouped", "n_data_sets"), mostly_nightly([(False, 200), (False, 1000), (True, 200)]))
+def test_levels(grouped, n_data_sets):
     """Ten groups in which labels are equal, or independent labels, at few different predictions."""
-    rng, n_data_sets = np.random.default_rng(3), 200 if grouped else 1000
+    rng = np.random.default_rng(3)
     group = np.arange(40) // 4 if grouped else None
     rejected = np.zeros(len(LEVELS))
     for _ in range(n_data_sets):

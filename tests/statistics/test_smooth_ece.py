@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import caltest as ct
-from tests.reference.cases import check_refused
+from tests.reference.cases import check_refused, mostly_nightly
 from tests.statistics.networks import NETWORKS, network
 from tests.statistics.problems import LEVELS, PROFILE, error, event_problems, most_rejections
 
@@ -197,9 +197,9 @@ LEVEL_CASES = [
 
 
 @pytest.mark.slow
-def test_level_of_smoothed_errors():
-    """At most nominal, within the one-sided binomial limit, for 300 calibrated data sets of 200 observations."""
-    n_data_sets = 300
+@pytest.mark.parametrize("n_data_sets", mostly_nightly([80, 300]))
+def test_level_of_smoothed_errors(n_data_sets):
+    """At most nominal, within the one-sided binomial limit, for calibrated data sets of 200 observations."""
     rejected = np.zeros((len(LEVEL_CASES), len(LEVELS)))
     for i in range(n_data_sets):
         rng = np.random.default_rng(i)

@@ -283,7 +283,7 @@ def rejections(statistics, n_outcomes, n_data_sets):
     return counts
 
 
-LEVEL_SETS = [5, pytest.param(300, marks=pytest.mark.slow), pytest.param(2000, marks=pytest.mark.release)]
+LEVEL_SETS = [60, pytest.param(300, marks=pytest.mark.nightly), pytest.param(2000, marks=pytest.mark.release)]
 
 
 @pytest.mark.slow(few_draws=True)

@@ -7,7 +7,7 @@ from scipy.interpolate import CubicSpline
 import caltest as ct
 from caltest.estimation.curves._cumulative_graphs import SplineFrequency
 from caltest.predictions._sample import make_sample
-from tests.reference.cases import mostly_slow
+from tests.reference.cases import mostly_nightly, mostly_slow
 from tests.reference.examples import draw_labels
 
 
@@ -122,16 +122,17 @@ def test_slopes_are_those_of_the_slow_twin(n_knots):
 
 
 @pytest.mark.slow
-def test_slopes_of_calibrated_models_have_mean_0_and_the_stated_variance():
-    """4 standard errors of 2,000 simulated sets; those of a variance with kurtosis 3."""
+@pytest.mark.parametrize("n_sets", mostly_nightly([500, 2000]))
+def test_slopes_of_calibrated_models_have_mean_0_and_the_stated_variance(n_sets):
+    """4 standard errors of the simulated sets; those of a variance with kurtosis 3."""
     rng = np.random.default_rng(2)
     event = np.round(rng.beta(0.6, 0.6, 80), 2)
     drawn, std = [], None
-    for _ in range(2000):
+    for _ in range(n_sets):
         found = SplineFrequency.of(make_sample((rng.random(80) < event).astype(int), event), 6, "labels")
         drawn.append(found.frequency - found.expected)
         std = found.std
-    error = 4 / np.sqrt(2000)
+    error = 4 / np.sqrt(n_sets)
     assert np.all(np.abs(np.mean(drawn, axis=0)) < error * std)
     assert np.all(np.abs(np.var(drawn, axis=0) / std**2 - 1) < error * np.sqrt(2.5))
 

@@ -92,10 +92,11 @@ def test_simultaneous_bars_hold_all_points_at_least_at_their_level():
 
 
 @pytest.mark.slow
-def test_share_of_points_outside_is_at_most_nominal():
+@pytest.mark.parametrize("n_sets", mostly_nightly([100, 300]))
+def test_share_of_points_outside_is_at_most_nominal(n_sets):
     rng = np.random.default_rng(1)
     p = rng.random(500)
-    outside = [ct.reliability_curve(rng.random(500) < p, p).outside for _ in range(300)]
+    outside = [ct.reliability_curve(rng.random(500) < p, p).outside for _ in range(n_sets)]
     assert np.sum(outside) <= binom.ppf(1 - 1e-4, np.size(outside), 0.1)
 
 
@@ -311,11 +312,14 @@ def test_default_cells_of_a_class_stand_on_both_sides():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", mostly_nightly(["sharp", "ties", "rare", "sharp groups"]))
-def test_bars_and_tests_of_the_default_cells_keep_their_level(kind):
+@pytest.mark.parametrize(
+    ("kind", "n_sets"),
+    mostly_nightly([("sharp", 80), ("sharp", 400), ("ties", 400), ("rare", 400), ("sharp groups", 400)]),
+)
+def test_bars_and_tests_of_the_default_cells_keep_their_level(kind, n_sets):
     """Predictions drawn anew each time: bars of single cells, simultaneous bars, and Holm-adjusted tests."""
     rng = np.random.default_rng(3)
-    n_sets, n, options = 400, 400, {}
+    n, options = 400, {}
     outside, together, rejected = [], 0, 0
     for _ in range(n_sets):
         p = {"rare": rng.beta(0.5, 100, n)}.get(kind, rng.beta(0.05, 0.2, n))

@@ -10,6 +10,7 @@ from caltest.predictions.cells._cells import cells_of
 from caltest.resampling import Consistency
 from caltest.resampling.draws._timed_draws import TimedDraws, TimedOutcome
 from tests.comparison.models import exceedances
+from tests.reference.cases import mostly_nightly
 
 LEAD, CELLS = 5, ct.EqualWidth(4)
 
@@ -74,9 +75,10 @@ def test_what_cannot_be_taken_is_refused(more, words):
 
 
 @pytest.mark.slow
-def test_frequencies_of_calibrated_forecasts_are_inside_their_bars():
+@pytest.mark.parametrize("n_sets", mostly_nightly([50, 150]))
+def test_frequencies_of_calibrated_forecasts_are_inside_their_bars(n_sets):
     outside = []
-    for seed in range(150):
+    for seed in range(n_sets):
         label, prob, time = forecasts(400, seed)
         curve = ct.reliability_curve(label, prob, partition=CELLS, n_resamples=199, rng=seed, **time)
         outside.append(curve.outside.mean())

@@ -159,8 +159,7 @@ def test_too_few_draws_have_no_band_under_calibration():
 @pytest.mark.parametrize(
     ("n_sets", "cases"),
     [
-        (4, CASES[1:2]),
-        pytest.param(4, CASES, marks=pytest.mark.slow),
+        (4, CASES),
         pytest.param(60, CASES, marks=pytest.mark.nightly),
     ],
 )

@@ -88,10 +88,10 @@ def test_corrections_are_those_of_statsmodels(network):
 
 @pytest.fixture(scope="module")
 def calibrated_pvalues():
-    """Unadjusted p-values of 6 cells on 500 calibrated data sets."""
+    """Unadjusted p-values of 6 cells on 200 calibrated data sets."""
     rng = np.random.default_rng(1)
     p = rng.beta(2, 1, 400)
-    return [ct.reliability_curve(rng.random(400) < p, p, partition=ct.EqualMass(6)).pvalue for _ in range(500)]
+    return [ct.reliability_curve(rng.random(400) < p, p, partition=ct.EqualMass(6)).pvalue for _ in range(200)]
 
 
 @pytest.mark.slow
@@ -99,9 +99,9 @@ def test_the_probability_of_any_false_rejection_is_at_most_nominal(calibrated_pv
     """The share of calibrated data sets with any rejection, within a one-sided binomial limit."""
     for correction in CORRECTIONS:
         rejected = sum(correct_pvalues(several, correction).min() <= 0.1 for several in calibrated_pvalues)
-        assert rejected <= binom.ppf(1 - 1e-4, 500, 0.1), correction
+        assert rejected <= binom.ppf(1 - 1e-4, 200, 0.1), correction
     # The simulation can fail: single p-values at the same level reject more often.
-    assert sum(several.min() <= 0.1 for several in calibrated_pvalues) > binom.ppf(1 - 1e-4, 500, 0.1)
+    assert sum(several.min() <= 0.1 for several in calibrated_pvalues) > binom.ppf(1 - 1e-4, 200, 0.1)
 
 
 def test_the_shifted_cell_is_found():

@@ -324,7 +324,8 @@ def test_coverage(strength):
 @pytest.mark.parametrize(
     ("n", "repeats"),
     [
-        pytest.param(200, 300, marks=pytest.mark.slow),
+        pytest.param(200, 60, marks=pytest.mark.slow),
+        pytest.param(200, 300, marks=pytest.mark.nightly),
         pytest.param(1000, 200, marks=pytest.mark.nightly),
         pytest.param(10_000, 60, marks=pytest.mark.release),
     ],
@@ -381,10 +382,15 @@ def misses_of_groups(n_data_sets, sizes, *, correlation, weighted, shift, seed):
 
 
 @pytest.mark.parametrize(
-    "shift", [pytest.param(0.0, marks=pytest.mark.release), pytest.param(0.4, marks=pytest.mark.slow)]
+    "shift",
+    [
+        pytest.param(0.4, marks=pytest.mark.slow(few_draws=True)),
+        pytest.param(0.4, marks=pytest.mark.nightly, id="as for users"),
+        pytest.param(0.0, marks=pytest.mark.release),
+    ],
 )
 def test_coverage_of_the_interval(shift):
-    """On each side at most 5 % (nominal 2.5 %), beyond chance."""
+    """On each side at most 5 % (nominal 2.5 %), beyond chance, whatever the number of draws."""
     for sizes, weighted in (((10,) * 40, False), ((1,) * 400, True)):
         found = misses_of_groups(60, sizes, correlation=0.1 * (not weighted), weighted=weighted, shift=shift, seed=0)
         assert max(found) <= stats.binom.ppf(1 - 1e-4, 60, 0.05)
@@ -396,7 +402,7 @@ SIZES, SHIFTS = ((20,) * 20, tuple(range(2, 40, 2)), (5,) * 60), (0.0, 0.2, 0.6)
 @pytest.mark.parametrize(
     ("sizes", "shift"),
     [
-        pytest.param(sizes, shift, marks=pytest.mark.slow if i == j else pytest.mark.release)
+        pytest.param(sizes, shift, marks=pytest.mark.slow(few_draws=True) if i == j else pytest.mark.release)
         for i, sizes in enumerate(SIZES)
         for j, shift in enumerate(SHIFTS)
     ],

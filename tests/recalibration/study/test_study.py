@@ -276,7 +276,12 @@ def test_too_few_draws_are_said_before():
 
 
 @pytest.mark.parametrize(
-    "n_repeats", [pytest.param(30, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.release)]
+    "n_repeats",
+    [
+        pytest.param(8, marks=pytest.mark.slow(few_draws=True)),
+        pytest.param(30, marks=pytest.mark.nightly),
+        pytest.param(100, marks=pytest.mark.release),
+    ],
 )
 def test_a_calibrated_model_is_left_alone(n_repeats):
     """Level of "better" and of "worse" for calibrated predictions, and of rejection after one-parameter repair."""

@@ -49,7 +49,7 @@ def null_by(statistic, scheme, workers=1, n_resamples=None):
 
 
 @pytest.mark.slow(few_draws=True)
-@pytest.mark.parametrize("scheme", [LABELS, pytest.param(ROWS, marks=pytest.mark.slow)], ids=["labels", "rows"])
+@pytest.mark.parametrize("scheme", [LABELS, pytest.param(ROWS, marks=pytest.mark.nightly)], ids=["labels", "rows"])
 def test_workers_blocks_and_their_number_do_not_matter(scheme, monkeypatch):
     expected = {name: null_by(statistic, scheme) for name, statistic in DEFAULTS.items()}
 
@@ -236,7 +236,7 @@ def draw_by_numpy(statistic, y_prob, scheme, n_resamples):
 def test_another_generator_draws_the_same_distribution(scheme):
     def check(statistic):
         y_true, y_prob = problem(80, 3)
-        few, many = (150, 300) if scheme is ROWS else (400, 1000)
+        few, many = (100, 200) if scheme is ROWS else (200, 500)
         null = null_values(statistic, sample_for(statistic, y_true, y_prob), scheme.draws(many, 3))
         assert_same_distribution(null, draw_by_numpy(statistic, y_prob, scheme, few))
 

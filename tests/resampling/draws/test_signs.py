@@ -189,13 +189,14 @@ def test_dependent_observations_are_rejected_without_groups_and_not_with_them():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("n_sets", mostly_nightly([80, 200]))
 @pytest.mark.parametrize("rate", [1.0, 0.05])
 @pytest.mark.parametrize(
     "sizes", mostly_nightly((s,) for s in ((100,) * 10, (50,) * 20, tuple(range(5, 100, 5)), (5,) * 200))
 )
-def test_the_level_with_groups(sizes, rate):
-    found = rejections(200, 1, grouped=True, sizes=sizes, correlation=0.05, rate=rate)
-    assert found <= binom.ppf(1 - 1e-4, 200, 0.07)
+def test_the_level_with_groups(sizes, rate, n_sets):
+    found = rejections(n_sets, 1, grouped=True, sizes=sizes, correlation=0.05, rate=rate)
+    assert found <= binom.ppf(1 - 1e-4, n_sets, 0.07)
 
 
 def test_power_with_groups():

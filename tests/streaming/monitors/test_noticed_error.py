@@ -69,17 +69,18 @@ def test_rare_events_and_few_observations():
 
 
 @pytest.mark.slow
-def test_the_share_of_alarms_at_the_smallest_error():
-    """Of new sequences of the predictions: 4 standard errors of 400, and those of the 240 that the size is found by."""
+@pytest.mark.parametrize("n_sets", mostly_nightly([100, 400]))
+def test_the_share_of_alarms_at_the_smallest_error(n_sets):
+    """Of new sequences: 4 standard errors of their number, and those of the 240 that the size is found by."""
     rng = np.random.default_rng(4)
     for prob in (expit(rng.normal(-1.6, 1.2, 1000)), expit(rng.normal(0, 4, 1000))):
         for error in calm(prob).detectable.errors:
             true = expit(logit(prob) + error.size)
             alarms = [
                 CalibrationMonitor().update((rng.random(1000) < true).astype(int), prob).alarm is not None
-                for _ in range(400)
+                for _ in range(n_sets)
             ]
-            bound = 4 * math.sqrt(0.16 / 400 + 0.16 / 240)
+            bound = 4 * math.sqrt(0.16 / n_sets + 0.16 / 240)
             assert np.mean(alarms) == pytest.approx(0.8, abs=bound), error.kind
 
 
@@ -97,8 +98,9 @@ def test_the_complement_of_an_event_has_the_same_numbers():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("n_sets", mostly_nightly([100, 400]))
 @pytest.mark.parametrize("options", mostly_nightly([{"lead": 7}, {"lead": 2, "batch": 5}]))
-def test_the_share_of_alarms_with_pending_outcomes(options):
+def test_the_share_of_alarms_with_pending_outcomes(options, n_sets):
     """The same where outcomes count later: sequences that are as long as the simulated ones."""
     rng = np.random.default_rng(5)
     lead, size = options["lead"], options.get("batch", 1)
@@ -108,9 +110,9 @@ def test_the_share_of_alarms_with_pending_outcomes(options):
         true = expit(logit(prob) + error.size)
         alarms = [
             CalibrationMonitor(lead=lead).update(rng.random(1500) < true, prob, time=time).alarm is not None
-            for _ in range(400)
+            for _ in range(n_sets)
         ]
-        assert abs(np.mean(alarms) - error.power) < 4 * math.sqrt(0.8 * 0.2 * (1 / 400 + 1 / 240))
+        assert abs(np.mean(alarms) - error.power) < 4 * math.sqrt(0.8 * 0.2 * (1 / n_sets + 1 / 240))
 
 
 def test_outcomes_of_a_sequence_are_independent_where_several_are_pending(monkeypatch):

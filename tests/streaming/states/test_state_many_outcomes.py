@@ -11,7 +11,7 @@ from caltest import ECE, MCE, Canonical, EqualWidth, SquaredL2
 from caltest.predictions import ClassGroups, FixedTree, SimplexGrid, TopK, euclidean
 from caltest.statistics import OverConfidence, TemperatureScore
 from caltest.streaming import CalibrationState, RedrawnCells, arrow_states, equal_mass_cells, scan
-from tests.reference.cases import mostly_nightly, mostly_slow
+from tests.reference.cases import mostly_slow
 from tests.reference.redrawn import redrawn
 
 
@@ -188,8 +188,8 @@ def test_level():
     check_level("ties", 100)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", mostly_nightly(["ties", "vague", "sharp", "rare"]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["ties", "vague", "sharp", "rare"])
 def test_level_in_many_data_sets(kind):
     check_level(kind, 1000)
 
