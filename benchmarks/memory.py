@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 TARGETS = {"default test": 3.0}  # times the predictions
 TARGET = 4.0  # of all others
 STATUS = Path("/proc/self/status")
+FEW = 1000  # rows, whose arrays take next to nothing
 
 # VmHWM of the child itself: ru_maxrss would begin with what its parent had.
 CHILD = """
@@ -73,8 +74,15 @@ def section(n: int, n_resamples: int) -> str:
             reached = verdict(growth <= target)
             rows.append((name, f"{grown / 2**20:.0f} MB", ratio(growth), f"{target:g}x", reached, duration(seconds)))
             print(*rows[-1], sep=" | ", flush=True)
+        for name, values in (("y_true", y_true), ("y_prob", y_prob)):
+            np.save(f"{folder}/{name}.npy", values[:FEW])
+        loaded, _ = measure(folder, CALLS["default test"], n_resamples)
+    libraries = (
+        f"\nUp to {loaded / 2**20:.0f} MB of each are libraries (a default test of {FEW:,} rows): Numba loads LLVM and "
+        "scipy.linalg.\n"
+    )
     head = (f"{n:,} x 10 float64 ({size / 2**20:.0f} MB), {n_resamples:,} draws", "growth of the peak")
-    return table((*head, "of the predictions", "target", "target is", "time"), rows)
+    return table((*head, "of the predictions", "target", "target is", "time"), rows) + libraries
 
 
 def measure(folder: str, call: str, n_resamples: int) -> tuple[float, float]:
