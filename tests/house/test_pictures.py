@@ -10,6 +10,9 @@ from matplotlib.figure import Figure
 import caltest as ct
 from tests.house import pictures as gallery
 
+OF_OTHER_SHAPES = {"rare-1000", "sharp-1000", "tied-1000"}
+"""The same pictures of other predictions, 15 s each, between those of even and of one-hot predictions."""
+
 
 @pytest.fixture(autouse=True)
 def close_figures():
@@ -37,7 +40,13 @@ def test_main_pictures_can_be_read():
 
 @pytest.mark.slow(few_draws=True)
 @pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
-@pytest.mark.parametrize("drawings", gallery.GALLERY, ids=[name for name, _ in gallery.GALLERY])
+@pytest.mark.parametrize(
+    "drawings",
+    [
+        pytest.param(one, id=one[0], marks=[pytest.mark.nightly] if one[0] in OF_OTHER_SHAPES else [])
+        for one in gallery.GALLERY
+    ],
+)
 def test_every_picture_can_be_read(drawings):
     found = list(drawings[1]())
     assert found
