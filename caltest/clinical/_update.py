@@ -108,7 +108,8 @@ class UpdateTest(Result):
         if not self.n_impossible:
             return self._called_for
         labels = counted(self.n_impossible, "label")
-        return f"{labels} had been given probability 0, which no update mends. Of the others: {self._called_for}"
+        others = f"What follows is about the others. {self._called_for}"
+        return f"{labels} had been given probability 0, which no update mends. {others}"
 
     @property
     def _called_for(self) -> str:

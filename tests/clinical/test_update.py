@@ -73,7 +73,9 @@ def test_an_impossible_label_calls_for_no_update():
     y, p = drawn(300, 0, 1, 3)
     found, alone = update_test(np.append(y, 1), np.append(p, 0.0), **QUICK), update_test(y, p, **QUICK)
     assert (found.update, found.intercept, found.n_impossible) == (alone.update, alone.intercept, 1)
-    assert found.conclusion.startswith("1 label had been given probability 0, which no update mends. Of the others: ")
+    assert found.conclusion.startswith(
+        "1 label had been given probability 0, which no update mends. What follows is about the others. "
+    )
     assert found.conclusion.endswith(alone.conclusion)
 
 

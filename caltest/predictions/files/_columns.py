@@ -42,7 +42,8 @@ MISSING = ("NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null")
 _PERCENT = 100
 _MOST_WORDS = 20  # that stand for probabilities
 _FOLD_WORDS = {"fold", "folds", "split"}
-_TIME_WORDS = {"time", "times", "survival", "futime", "followup", "days", "months", "years", "duration"}
+_FOLLOWED = {"time", "times", "survival", "futime", "followup"}
+_TIME_WORDS = {*_FOLLOWED, "days", "months", "years", "duration"}
 _WEIGHT_NAMES = {"weight", "weights", "sample_weight", "w"}
 
 
@@ -345,6 +346,8 @@ def notice(table: Table, used: Sequence[str], others: dict[str, str | None]) -> 
             warned.append(f"{found} {advice_on_groups(n_different)}")
         elif varies and normal(name) in _WEIGHT_NAMES and not others["sample_weight"] and column.dtype.kind in "iuf":
             warned.append(f"{found} If these are weights of the observations, name it with `sample_weight`.")
+        elif column.dtype.kind in "iuf" and words_of(name) & _FOLLOWED and not column.is_monotonic_increasing:
+            warned.append(f"{found} If they say how long each was followed: {NO_TIMES}.")
         else:
             said.append(f"the column {name!r} is not used")
     return warned, said

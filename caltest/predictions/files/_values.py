@@ -55,9 +55,14 @@ def probabilities(
 def of_input(values: NDArray[Any], kind: str, name: str) -> NDArray[Any]:
     """Return percentages or logits ``(n_samples, n_columns)`` as probabilities; one column of logits is the event's.
 
-    Warns of logits in a column of some name that look like probabilities or percentages.
+    Warns of logits in a column of some name that look like probabilities or percentages, and of such percentages.
     """
     if kind == "percent":
+        if values.shape[1] == 1 and values.max(initial=0.0) <= 1:
+            warn_user(
+                f"All values of `{name}` are at most 1: read as percentages they are predictions of at most 1 %. If "
+                'they are probabilities, leave out `input="percent"`.'
+            )
         return values / 100
     if kind == "logits":
         doubt = doubt_about_logits(values, name) if values.shape[1] == 1 else None

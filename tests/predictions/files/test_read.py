@@ -109,6 +109,22 @@ def test_weights_that_differ_are_noticed(tmp_path):
         assert read_predictions(path).noticed == ()
 
 
+def test_times_of_follow_up_are_noticed(tmp_path):
+    path = tmp_path / "followed.csv"
+    path.write_text("time,event,risk\n300,0,0.5\n120,1,0.25\n410,1,0.75\n")
+    with pytest.warns(CalibrationWarning, match="how long each was followed: times to an event .* are not covered"):
+        assert read_predictions(path).prob == ("risk",)
+    path.write_text("time,event,risk\n1,0,0.5\n2,1,0.25\n3,1,0.75\n")  # an order, as of forecasts
+    assert read_predictions(path).noticed == ("the column 'time' is not used",)
+
+
+def test_percentages_that_look_like_probabilities_are_noticed(tmp_path):
+    path = tmp_path / "percent.csv"
+    path.write_text("y,p\n1,0.5\n0,0.25\n")
+    with pytest.warns(CalibrationWarning, match="predictions of at most 1 %. If they are probabilities, leave out"):
+        np.testing.assert_allclose(read_predictions(path, input="percent").y_prob, [0.005, 0.0025])
+
+
 def test_columns_of_an_ordinary_file_are_told_apart(tmp_path):
     """A site, an age with gaps and a remark beside the risk and the outcome had to be named by hand."""
     path = tmp_path / "hospital.csv"
