@@ -320,7 +320,7 @@ def read_probabilities(
         _refuse_unknown(source, columns, list(table.frame.columns), advice)
         values = probabilities(table, columns, input, verbal)
     named = table.named and len(columns) == values.shape[1]
-    values = (normalised if normalise else summed)(source, values, table.place)
+    values = normalised(source, values, table.place) if normalise else values  # else checked beside what they are for
     return Columns(source.name, columns, values.shape[1], named), values
 
 

@@ -366,8 +366,7 @@ def summed(source: Named, prob: NDArray[Any], place: Callable[[int], str]) -> ND
     if wrong.size:
         said = f"the probabilities {place(int(wrong[0]))} sum to {total[wrong[0]]:.6g}, not to 1 within {allowed:g}"
         said += f" ({wrong.size:,} such rows)" * (wrong.size > 1)
-        if missing.max() > MOST_NORMALISED:
-            source.refuse(f"{said}; are all probability columns named, and no others?")
+        source.refuse_if(missing.max() > MOST_NORMALISED, f"{said}; are all probability columns named, and no others?")
         source.refuse(f"{said}; if this is rounding: `normalise=True`", normalise=True)
     return prob
 
