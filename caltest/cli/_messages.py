@@ -68,6 +68,7 @@ def translate(text: str, words: Mapping[str, str]) -> str:
     own = [("divide each row by its sum", "say `normalise`")]
     if "normalise" not in words:
         own = [
+            (": `normalise=True`", ", divide each row by its sum"),
             ("name it with `groups`; otherwise p-values", "p-values"),
             ("name it with `sample_weight`", "they are not used: all observations count alike"),
             ("name it with `folds`: pooled folds mislead", "pooled folds mislead"),

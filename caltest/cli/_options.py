@@ -374,6 +374,7 @@ def read_file(file: Path | BinaryIO, options: argparse.Namespace) -> PredictionF
             named: dict[str, Any] = {} if (lead := lead_column(options)) is None else {"lead": lead}
             return read_predictions(source, **chosen(options, *OF_COLUMNS, "subgroup"), **named, **reading_of(options))
         except UndecidedError as error:
+            refuse_if(not error.options.keys() <= vars(options).keys(), str(error))
             decided = argparse.Namespace(**(vars(options) | error.options))
             own = " ".join(_typed(decided, [name for name in _ORDER if name in error.options]))
             refuse(f"{str(error).removesuffix('.')}. If that is what the file means: {options.command} {own}")

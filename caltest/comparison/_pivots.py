@@ -96,9 +96,7 @@ class PivotTail:
             beyond = -self._scale * float(stdtrit(self.degrees, level))
             return max(0.0, float(self.values[self._anchor - 1]), beyond)
         number = math.floor(level * (len(self.values) + 1) * (1 + TIE_TOLERANCE))
-        if number == 0:
-            return math.inf
-        return max(0.0, float(self.values[min(number, len(self.values)) - 1]))
+        return math.inf if number == 0 else max(0.0, float(self.values[min(number, len(self.values)) - 1]))
 
 
 @dataclass(frozen=True, eq=False)

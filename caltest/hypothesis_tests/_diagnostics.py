@@ -219,7 +219,7 @@ def _n_draws(answer: Answer) -> int:
 
 def _numerical_error(answer: Answer) -> float:
     if answer.tail is None:
-        return monte_carlo_error(answer.pvalue, _n_draws(answer))
+        return monte_carlo_error(answer.pvalue, _n_draws(answer), answer.component_pvalues)
     return min(answer.tail.relative_error, 1.0) * answer.pvalue  # an infinite error: the p-value is an upper bound
 
 

@@ -38,6 +38,7 @@ from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import SharedDrawOptions
 from caltest.resampling.engine._pvalues import JOINTLY, UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
+from caltest.resampling.engine._run import joint_error
 from caltest.results import Note, TestResult
 from caltest.results._decision import FEWEST_EXPECTED
 from caltest.results._description import percent
@@ -186,6 +187,12 @@ class SegmentTests(SubgroupTests):
         return super()._smallest_adjusted(number) if self._joint is None else self._joint[1][number]
 
     @property
+    def _numerical_error(self) -> float:
+        """Standard error of the smallest adjusted p-value, which comes from that of its own p-value."""
+        first = self.tests[self.ranking[0]]
+        return joint_error(self.pvalue_adjusted.min(), first.pvalue, first.numerical_error)
+
+    @property
     def _adjusted_name(self) -> str:
         return super()._adjusted_name if self._joint is None else "p (min-p)"
 
@@ -237,6 +244,7 @@ class SegmentTests(SubgroupTests):
             f"with the data, with {percent(1 - self.alpha)} confidence for all {len(self)} segments together ({name}).",
             "found from: by how many percentage points the event must be more frequent than predicted, and less, for a "
             f"test of the average at the level {percent(self.alpha)} / {len(self)} to find it in 80 of 100 cases.",
+            *[f"Another seed changes the global p by about {self._numerical_error:.1g}."] * (self._joint is not None),
             *self.rules,
         ]
 

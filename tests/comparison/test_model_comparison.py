@@ -212,7 +212,7 @@ held-out folds what is left.
   Hypothesis: labels follow the predicted probabilities, P(Y = . | g(X)) = g(X),
     behind the lens.
   Null distribution: 199 Monte Carlo draws of the labels, predictions fixed
-    (valid at every sample size); numerical error of p 0.007.
+    (valid at every sample size); numerical error of p 0.01.
   Valid if observations are independent and no label was used to make the
     predictions. [C101: docs/notes.md]
 """

@@ -174,9 +174,7 @@ class CalibrationInTheLarge(EventEstimate):
     @property
     def direction(self) -> str | None:
         """How the predictions are significantly wrong on average: "too low" or "too high"; None if they are not."""
-        if not self.rejected:
-            return None
-        return "too low" if self.observed > self.predicted else "too high"
+        return None if not self.rejected else "too low" if self.observed > self.predicted else "too high"
 
     @property
     def _too_few(self) -> bool:

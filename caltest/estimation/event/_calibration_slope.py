@@ -274,9 +274,7 @@ class CalibrationSlope(EventEstimate):
     @property
     def direction(self) -> str | None:
         """How the slope is significantly wrong: "too extreme" or "not extreme enough"; None if it is not."""
-        if not self.rejected:
-            return None
-        return "too extreme" if self.estimate < 1 else "not extreme enough"
+        return None if not self.rejected else "too extreme" if self.estimate < 1 else "not extreme enough"
 
     @property
     def conclusion(self) -> str:

@@ -365,9 +365,7 @@ class EventCells:
         events, others = self.logit[self.events > 0], self.logit[self.events < self.count]
         if not self.varies or not events.size or not others.size:
             return math.nan
-        if events[0] >= others[-1]:
-            return math.inf
-        return -math.inf if events[-1] <= others[0] else 0.0
+        return math.inf if events[0] >= others[-1] else -math.inf if events[-1] <= others[0] else 0.0
 
     @cached_property
     def fitted(self) -> tuple[float, float]:

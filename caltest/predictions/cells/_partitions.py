@@ -356,9 +356,7 @@ def resolve_n_cells(n_cells: int | str, n_samples: int) -> int:
 def fit_partition(partition: Any, prob: Floats) -> Assignment:
     """Return the fitted assignment of a `Partition` or of a plain function from probabilities to labels."""
     assign = call("partition", partition.fit, prob) if isinstance(partition, Partition) else partition
-    if isinstance(assign, Intervals):
-        return assign
-    return partial(_assign, assign)  # results that hold it can be pickled
+    return assign if isinstance(assign, Intervals) else partial(_assign, assign)  # results that hold it can be pickled
 
 
 def cell_boxes(assign: Assignment, label: Integers, n_outcomes: int) -> Boxes | None:

@@ -320,9 +320,7 @@ def _match(table: Any, classes: list[Any] | None, seen: list[Any] | None) -> Cla
         refuse(f"`y_prob` has several columns of the name {twice!r}; name each after its class.")
     if len(names) == 1:
         unnamed = are_positions(names) if is_frame(table) else np.asarray(table).dtype == object or np.ndim(table) > 1
-        if unnamed or not seen:
-            return None
-        return match_event(names[0], seen, classes)
+        return None if unnamed or not seen else match_event(names[0], seen, classes)
     if classes is not None:
         found = match_classes(names, classes)
         return replace(found, names={}) if are_positions(names) else found

@@ -128,9 +128,7 @@ def _names(values: Any) -> list[Any] | None:
         return None if values.dtype.names is None else list(values.dtype.names)
     if hasattr(values, "column_names"):  # pyarrow
         return list(values.column_names)
-    if hasattr(values, "columns") and hasattr(values, "to_numpy"):
-        return list(values.columns)
-    return None
+    return list(values.columns) if hasattr(values, "columns") and hasattr(values, "to_numpy") else None
 
 
 def _first_column(values: Any, names: list[Any]) -> Any:

@@ -464,6 +464,22 @@ def _null(observed: float, drawn: Floats, draws: Draws) -> Distribution:
     return AllArrangements(np.append(observed, drawn)) if isinstance(draws, AllSigns) else MonteCarloDistribution(drawn)
 
 
-def monte_carlo_error(pvalue: float, n_resamples: int) -> float:
-    """Return the standard error of a p-value from a number of draws; 0 if nothing is drawn."""
-    return math.sqrt(pvalue * (1 - pvalue) / n_resamples) if n_resamples else 0.0
+def monte_carlo_error(pvalue: float, n_resamples: int, parts: Sequence[float] | Floats = ()) -> float:
+    """Return the standard error of a p-value from a number of draws; 0 if nothing is drawn.
+
+    That of a combination of several ``parts`` also has the error of the smallest of their p-values.
+    """
+    own = math.sqrt(pvalue * (1 - pvalue) / n_resamples) if n_resamples else 0.0
+    if len(parts) < 2:
+        return own
+    smallest = min(parts)
+    return math.hypot(own, joint_error(pvalue, smallest, monte_carlo_error(smallest, n_resamples)))
+
+
+def joint_error(pvalue: float, smallest: float, error: float) -> float:
+    """Return the standard error of a joint p-value that comes from that of the smallest p-value p.
+
+    The joint one is taken as 1 - (1 - p)^m, that of m independent tests.
+    """
+    number = math.log1p(-pvalue) / math.log1p(-smallest) if max(pvalue, smallest) < 1 else 0.0
+    return number * (1 - smallest) ** (number - 1) * error if number else 0.0

@@ -111,7 +111,7 @@ class Answers(ABC):
             "pvalue": pvalue,
             "null": null,
             "method": "monte-carlo",
-            "numerical_error": monte_carlo_error(pvalue, drawn.shape[1]),
+            "numerical_error": monte_carlo_error(pvalue, drawn.shape[1], ranked[:, 0]),
             "origin": origin,
             "smallest_possible_pvalue": 1 / values.shape[1],
         }

@@ -14,8 +14,9 @@ from caltest.predictions._view import LensView
 from caltest.predictions.inputs._validation import validate_problem
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, Tail
 from caltest.resampling.engine._evaluation import Question, draw_nulls, null_values
-from caltest.resampling.engine._run import monte_carlo_error, run, settle
+from caltest.resampling.engine._run import joint_error, monte_carlo_error, run, settle
 from caltest.statistics import Statistic
+from tests.hypothesis_tests.problems import calibrated
 from tests.reference import naive
 from tests.reference.cases import check_refused, failures
 from tests.reference.examples import PROBLEMS
@@ -375,6 +376,24 @@ def test_progress_is_reported_for_shared_draws():
 def test_monte_carlo_error():
     assert monte_carlo_error(0.2, 400) == pytest.approx(0.02)
     assert monte_carlo_error(0.2, 0) == 0.0
+    assert monte_carlo_error(0.2, 400, [0.2]) == pytest.approx(0.02)  # no combination
+    assert monte_carlo_error(1.0, 400, [0.5, 0.7]) == 0.0
+    assert joint_error(1 - 0.9**7, 0.1, 0.01) == pytest.approx(7 * 0.9**6 * 0.01)  # seven independent tests
+    assert (joint_error(1.0, 0.5, 0.1), joint_error(0.3, 1.0, 0.1)) == (0.0, 0.0)
+
+
+@pytest.mark.slow
+def test_the_error_of_a_combination_is_that_of_other_seeds():
+    """The error of one proportion alone was half of it."""
+    y_true, y_prob = calibrated(300, 2)
+    seeds, four_se = 100, 4.0
+    found = [caltest.calibration_test(y_true, y_prob, n_resamples=499, rng=seed) for seed in range(seeds)]
+    spread = np.std([result.pvalue for result in found], ddof=1)
+    chance = four_se / np.sqrt(2 * (seeds - 1))  # of a standard deviation of about normal values
+    printed = np.mean([result.numerical_error for result in found])
+    alone = np.mean([np.sqrt(result.pvalue * (1 - result.pvalue) / 499) for result in found])
+    assert alone * (1 + chance) < spread < printed * (1 + chance)
+    assert printed < 1.5 * spread * (1 + chance)
 
 
 def copies(prob, n_groups, size):
