@@ -61,7 +61,8 @@ class TestResult(Decision, ComponentResult):
         smallest p-value.
     numerical_error : float
         Standard error of the p-value due to the number of draws, or error of a computed p-value; NaN for a limit
-        distribution, whose error is not known.
+        distribution, whose error is not known. If several statistics are combined, the p-value is taken as that of the
+        smallest of so many independent tests as it comes from, so that the error is approximate.
     hypothesis : str
         The null hypothesis.
     of_calibration : bool
