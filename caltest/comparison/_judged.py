@@ -374,7 +374,7 @@ class Judge:
 def variation(prob: NDArray[Any], weight: Floats | None) -> float:
     """Return the variance of the predictions as a share of the maximal variance with the same mean."""
     share = np.full(len(prob), 1 / len(prob)) if weight is None else weight / weight.sum()
-    parts = [(share[rows], prob[rows]) for rows in blocks(*prob.shape, 2**18)]
+    parts = [(share[rows], prob[rows]) for rows in blocks(len(prob), prob.shape[1], 2**18)]
     mean = np.sum([some @ part.astype(np.float64) for some, part in parts], axis=0)
     possible = float(mean @ (1 - mean))
     total = sum(float(some @ np.square(part - mean).sum(axis=1)) for some, part in parts)

@@ -348,7 +348,7 @@ class _Curves:
         Where predictions are sharp, few outcomes differ from these.
         """
         usual = (self.sample.expected[:, 1] > 0.5).astype(np.uint8)
-        return usual, self._sums(self.smoother, usual[None])[0], self.smoother.weighted(1.0 - 2.0 * usual)
+        return usual, self._sums(self.smoother, usual[None])[0], self.smoother.weighted(np.where(usual, -1.0, 1.0))
 
     def deviations(self, outcomes: NDArray[np.uint8]) -> Floats:
         """Return deviations ``(n_draws, n_shown)`` of outcomes ``(n_draws, n_samples)``."""

@@ -120,9 +120,7 @@ def _guess_separator(source: Source, encoding: str, decimal: str | None) -> str:
     with _decoding(source, encoding), _text(source, encoding) as stream:
         text = "".join(itertools.islice(stream, _SHOWN_ROWS))
     fitting = [sep for sep in _SEPARATORS if sep not in {" ", decimal} and _divides(text, sep)]
-    if not fitting and _divides(text, " "):
-        return " "
-    return fitting[0] if len(fitting) == 1 else usual
+    return " " if not fitting and _divides(text, " ") else fitting[0] if len(fitting) == 1 else usual
 
 
 def _divides(text: str, sep: str) -> bool:

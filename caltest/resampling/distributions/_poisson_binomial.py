@@ -166,7 +166,7 @@ class PoissonBinomial:
         """
         few = [place for place, part in enumerate(probabilities) if len(part) <= _FEW_EVENTS]
         few.sort(key=lambda place: -len(probabilities[place]))
-        found = {}
+        found: dict[int, PoissonBinomial] = {}
         for start in range(0, len(few), _BLOCK_PARTS):
             some = few[start : start + _BLOCK_PARTS]
             found |= dict(zip(some, _convolved([probabilities[place] for place in some]), strict=True))

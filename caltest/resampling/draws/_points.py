@@ -89,7 +89,8 @@ class Points:
 
     @cached_property
     def _tables(self) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-        entry, rate = point_rates(*usual_outcomes(self.prob, self.usual.copy()), self.shift)
+        chances, others, departure = usual_outcomes(self.prob, self.usual.copy())
+        entry, rate = point_rates(chances, others, departure, self.shift)
         mean = float(np.cumsum(rate)[-1]) if len(rate) else 0.0
         most = math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) + 2 * _LANES - 1
         number = poisson_thresholds(mean, most // _LANES * _LANES)
