@@ -19,7 +19,7 @@ from caltest.cli._options import (
     reread,
 )
 from caltest.cli._recalibrated_file import RecalibratedFile, check_outputs, parse_output
-from caltest.predictions.files._table import shortened
+from caltest.predictions.inputs._refusals import shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

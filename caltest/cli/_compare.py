@@ -28,8 +28,7 @@ from caltest.cli._options import (
     read_file,
     times_of,
 )
-from caltest.predictions.files._table import shortened
-from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._refusals import refuse, shortened
 from caltest.results._description import counted
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from caltest.cli._options import (
     reading_of,
     reread,
 )
-from caltest.predictions.files._table import shortened
+from caltest.predictions.inputs._refusals import shortened
 
 if TYPE_CHECKING:
     from typing import Any, BinaryIO

@@ -19,7 +19,7 @@ from caltest.cli._options import (
     standard_input,
     typed_options,
 )
-from caltest.predictions.files._table import shortened
+from caltest.predictions.inputs._refusals import shortened
 
 if TYPE_CHECKING:
     from caltest.hypothesis_tests import MultilabelTable

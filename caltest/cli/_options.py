@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from caltest import predictions, statistics, streaming
 from caltest.cli._messages import MEANING, WORDS, held, refuse_if, translate
-from caltest.predictions.files._table import shortened
-from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._refusals import refuse, shortened
 from caltest.results._expressions import PublicNames, read_object
 
 if TYPE_CHECKING:

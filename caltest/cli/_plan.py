@@ -22,8 +22,7 @@ from caltest.cli._options import (
     reading_of,
     reread,
 )
-from caltest.predictions.files._table import shortened
-from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._refusals import refuse, shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

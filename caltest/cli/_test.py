@@ -37,7 +37,7 @@ from caltest.cli._options import (
     typed_test,
 )
 from caltest.cli._scan import is_state, refuse_options_of_files, run_test_of_state
-from caltest.predictions.files._table import shortened
+from caltest.predictions.inputs._refusals import shortened
 from caltest.results._description import counted
 
 if TYPE_CHECKING:

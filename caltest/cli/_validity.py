@@ -10,7 +10,7 @@ from typing import Any
 
 from caltest.cli._messages import refuse_if, show
 from caltest.cli._options import add_command, add_option, parse_count
-from caltest.predictions.files._table import shortened
+from caltest.predictions.inputs._refusals import shortened
 
 _EXAMPLES = """
 examples:

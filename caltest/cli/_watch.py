@@ -32,8 +32,7 @@ from caltest.cli._options import (
     standard_input,
 )
 from caltest.predictions.files._source import content_of
-from caltest.predictions.files._table import shortened
-from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._refusals import refuse, shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions.files._source import Named
-from caltest.predictions.files._table import Table, is_number, shortened
+from caltest.predictions.files._table import Table, is_number
 from caltest.predictions.files._values import holds_distributions, holds_vectors
 from caltest.predictions.inputs._class_columns import (
     event_in_words,
@@ -24,7 +24,7 @@ from caltest.predictions.inputs._class_columns import (
     without_prefix,
 )
 from caltest.predictions.inputs._parts import advice_on_groups, names_an_id
-from caltest.predictions.inputs._refusals import NO_TIMES, refuse
+from caltest.predictions.inputs._refusals import NO_TIMES, refuse, shortened
 from caltest.predictions.inputs._validation import said_if_times
 
 LABEL_NAMES = ("label", "labels", "y_true", "y", "target", "true", "truth", "class", "outcome", "actual")

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from caltest.predictions.files._columns import LABEL_NAMES, is_predicted, is_true, likely_probabilities
-from caltest.predictions.files._table import Table, is_number, shortened
+from caltest.predictions.files._table import Table, is_number
 from caltest.predictions.files._values import MOST_NORMALISED
 from caltest.predictions.inputs._class_columns import normal, without_prefix
+from caltest.predictions.inputs._refusals import shortened
 
 _LABEL_KEYS, _SCORE_KEYS = ("label", "class", "name"), ("score", "probability", "prob", "confidence", "p")
 _BOTH, _SPARK = 2, ("type", "values")

@@ -28,7 +28,7 @@ from caltest.predictions.files._columns import (
 )
 from caltest.predictions.files._formats import read_arrays
 from caltest.predictions.files._source import Source
-from caltest.predictions.files._table import Table, shortened
+from caltest.predictions.files._table import Table
 from caltest.predictions.files._values import (
     labels,
     of_input,
@@ -38,7 +38,7 @@ from caltest.predictions.files._values import (
     refuse_several_models,
     without_missing,
 )
-from caltest.predictions.inputs._refusals import refuse_if
+from caltest.predictions.inputs._refusals import refuse_if, shortened
 from caltest.predictions.inputs._times import OfferedTime
 from caltest.results._note import warn_user
 

@@ -17,10 +17,10 @@ from caltest.predictions.files._formats import read_arrays, read_table
 from caltest.predictions.files._layouts import arranged
 from caltest.predictions.files._prediction_file import Asked, PredictionFile, from_arrays, from_table, guess_key
 from caltest.predictions.files._source import Source, UndecidedError, find_source, said_by
-from caltest.predictions.files._table import Table, shortened
+from caltest.predictions.files._table import Table
 from caltest.predictions.files._text import encoding_of, marks_of, read_text
 from caltest.predictions.files._values import INPUTS, normalised, of_input, probabilities, refuse_outside, summed
-from caltest.predictions.inputs._refusals import refuse, refuse_if, require
+from caltest.predictions.inputs._refusals import refuse, refuse_if, require, shortened
 from caltest.predictions.inputs._validation import validate_choice
 
 

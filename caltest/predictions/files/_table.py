@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from caltest.predictions._arrays import Integers
 from caltest.predictions.files._source import Named, UndecidedError
-from caltest.predictions.inputs._refusals import require
+from caltest.predictions.inputs._refusals import require, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,11 +125,3 @@ def differing_names(name: str, names: list[str]) -> list[str]:
             msg = f"{name}: the name {text!r} occurs {bare.count(text)} times in the header (columns {where}); rename "
             raise ValueError(msg + "them, so that every column has its own name")
     return [text or f"Unnamed: {k}" for k, text in enumerate(bare)]
-
-
-def shortened(texts: Sequence[Any], most: int = 12) -> str:
-    """Return texts separated by commas; the first and the last of many."""
-    shown = [text if len(text) <= 60 else f"{text[:60]}..." for text in map(str, texts)]
-    if len(shown) <= most:
-        return ", ".join(shown)
-    return f"{', '.join(shown[:3])}, ..., {shown[-1]} ({len(shown)})"

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Booleans
 from caltest.predictions.files._source import Named
-from caltest.predictions.files._table import Table, is_number, shortened
+from caltest.predictions.files._table import Table, is_number
+from caltest.predictions.inputs._refusals import shortened
 from caltest.predictions.inputs._scale import INPUTS as SCALES
 from caltest.predictions.inputs._scale import doubt_about_logits, probabilities_of_logits
 from caltest.predictions.inputs._validation import MOST_PERCENT, divided_by_sums, rounding_of_sums, said_if_times

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 _PREDICTIONS = (("y_prob", "y_prob"), ("prob_a", "prob_a and prob_b"), ("models", "models"), ("epochs", "epochs"))
@@ -95,3 +95,11 @@ def refuse_other_names(function: str, given: Mapping[str, Any], parameters: Coll
             refuse(f"{function}() takes no `{name}`: {_OF_FUNCTION[function, name]}.", TypeError)
         if name in _DESIGN:
             refuse(f"{function}() takes no `{name}`; {_DESIGN[name]} do.", TypeError)
+
+
+def shortened(texts: Sequence[Any], most: int = 12) -> str:
+    """Return texts separated by commas; the first and the last of many."""
+    shown = [text if len(text) <= 60 else f"{text[:60]}..." for text in map(str, texts)]
+    if len(shown) <= most:
+        return ", ".join(shown)
+    return f"{', '.join(shown[:3])}, ..., {shown[-1]} ({len(shown)})"
