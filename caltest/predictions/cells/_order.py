@@ -81,7 +81,7 @@ def with_ties(prob: Floats) -> Floats:
     low, high = event[some], event[some + 1]
     near = (step[some] <= _TIED) & (low >= _EXTREME) & (high <= 1 - _EXTREME)
     frequent = ~near & (low >= _EXTREME_FLOAT32) & (high <= 1 - _EXTREME_FLOAT32)
-    frequent[frequent] = _is_frequent(event, low[frequent]) & _is_frequent(event, high[frequent])
+    frequent[frequent] = _are_frequent(event, some[frequent])
     tied = step == 0
     tied[some[near]] = True
     if frequent.any():
@@ -97,9 +97,10 @@ def with_ties(prob: Floats) -> Floats:
     return np.repeat(prob[first], np.diff(first, append=len(prob)), axis=0)
 
 
-def _is_frequent(event: Floats, values: Floats) -> Booleans:
-    """Return which values, ``(n,)``, often occur among increasing ones."""
-    return np.searchsorted(event, values, side="right") - np.searchsorted(event, values) >= _FREQUENT
+def _are_frequent(event: Floats, last: Integers) -> Booleans:
+    """Return where both of two neighbours often occur among increasing values; ``last`` is where the lower one is."""
+    low = (last >= _FREQUENT - 1) & (event.take(last - _FREQUENT + 1, mode="clip") == event[last])
+    return low & (last + _FREQUENT < len(event)) & (event.take(last + _FREQUENT, mode="clip") == event[last + 1])
 
 
 def top_and_rest(prob: Floats, ranked: Integers) -> tuple[Floats, Floats]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caltest.predictions._sample import make_sample
-from caltest.predictions.cells._order import stable_order
+from caltest.predictions.cells._order import _are_frequent, stable_order
 
 
 @pytest.mark.slow(few_draws=True)
@@ -51,3 +51,13 @@ def test_rows_of_equal_predictions_keep_their_order():
     prob = np.round(rng.random(300), 1)
     outcome = rng.random(300) < prob
     np.testing.assert_array_equal(make_sample(outcome, prob).row, np.argsort(prob, kind="stable"))
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 30, 400])
+def test_frequent_neighbours_are_those_of_counting(n):
+    rng = np.random.default_rng(n)
+    for n_values in (1, 2, 3, 10, 100) * 10:
+        event = np.sort(rng.integers(0, n_values, n)) / n_values
+        last = np.flatnonzero(np.diff(event) > 0)
+        count = (event[:, None] == event).sum(axis=1)
+        assert (_are_frequent(event, last) == ((count[last] >= 5) & (count[last + 1] >= 5))).all()
