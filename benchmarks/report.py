@@ -123,6 +123,8 @@ What was tried where an aim was missed:
   scattered sums 36 %. A table of 512 logarithms is 3 times slower than the series, because no gather is vectorised.
 * **Memory**: a table keeps 25 MB of observations and 28 MB of sums and orders for each of 11 lenses; lens by lens, it
   would sort or draw several times: not tried.
+* **Two workers**: gains of 1.29 to 1.66 are those of calls of which 20 to 55 % are serial (Amdahl). Why was not found
+  out, and nothing was tried.
 * **Compilation of `read_paths`**: flat records gain nothing, nor do divisions without checks.
 """
 
