@@ -88,10 +88,10 @@ class CorrectedMeasure(Result):
     apparent: float
     optimism: float
     corrected: float
-    monte_carlo_error: float
-    n_used: int
-    training: float
-    test: float
+    monte_carlo_error: float = math.nan
+    n_used: int = 0
+    training: float = math.nan
+    test: float = math.nan
 
     head: ClassVar[tuple[str, ...]] = ("", "apparent", "optimism", "corrected", "MC error", "resamples")
 
@@ -186,7 +186,7 @@ class OptimismCorrection(Result):
         of = counted(self.n_resamples, "resample" if self.validation == "bootstrap" else "repeat")
         remarks = [
             "Corrected values estimate those of new patients from the same place, for models that are made in the same "
-            "way. They have no intervals, and say nothing of other places."
+            "way. They have no intervals, and do not show how such a model does in other places."
         ]
         if self.event not in {"1", "1.0", "True"}:
             remarks.append(f"Events are the labels {self.event!r}, the larger one of two.")
@@ -449,6 +449,4 @@ def _of_curve(distance: CurveDistance, deviation: Floats, optimism: Floats, numb
     apparent, corrected = (
         float(distance.read(np.abs(each[None]), None)[0]) for each in (deviation, deviation - optimism)
     )
-    known = {"apparent": apparent, "optimism": apparent - corrected, "corrected": corrected, "n_used": number}
-    unknown = dict.fromkeys(("monte_carlo_error", "training", "test"), math.nan)
-    return CorrectedMeasure(distance.name, distance.name, **known, **unknown)  # type: ignore[arg-type]
+    return CorrectedMeasure(distance.name, distance.name, apparent, apparent - corrected, corrected, n_used=number)

@@ -137,9 +137,9 @@ def read_predictions(
         require(not isinstance(value, str), f"`{name}` must be a sequence of names", value, right_type=False)
     validate_choice(input, "input", INPUTS)
     others = {"folds": folds, "groups": groups, "sample_weight": sample_weight, "time": time, "lead": lead}
+    parts = tuple(subgroup or ())
     asked = Asked(
-        *(label, prob, classes, class_names, event, input, verbal, drop_missing, where, others),
-        *(tuple(subgroup or ()), normalise),
+        label, prob, classes, class_names, event, input, verbal, drop_missing, where, others, parts, normalise
     )
     marks: dict[str, Any] = {"sep": sep, "decimal": decimal, "header": header, "encoding": encoding}
     source = find_source(path, file_format)
@@ -319,8 +319,8 @@ def read_probabilities(
         columns = tuple(prob) if prob else guess_prob(table, label, np.array(classes, dtype=object), verbal)
         _refuse_unknown(source, columns, list(table.frame.columns), advice)
         values = probabilities(table, columns, input, verbal)
-    named = table.named and len(columns) == values.shape[1]
     values = normalised(source, values, table.place) if normalise else values  # else checked beside what they are for
+    named = table.named and len(columns) == values.shape[1]
     return Columns(source.name, columns, values.shape[1], named), values
 
 
